@@ -175,6 +175,7 @@ class SampleModel:
         return whole
 
     def _seconds(self, work: Callable[[], object], measured_s: float | None = None) -> float:
+        """Shortest seconds of some work, after a run that isn't counted; see `best_seconds`."""
         timed = self.timed(work)
         timed()
         return best_seconds(timed, measured_s)

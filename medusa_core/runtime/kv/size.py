@@ -133,6 +133,7 @@ def _layer_row_bytes(config: ModelConfig, itemsize: int, cache: str, layer: int)
 
 
 def _shape_bytes(shape: KvShape, itemsize: int, cache: str) -> int:
+    """Bytes of a row of a shape."""
     return 2 * shape.num_kv_heads * head_bytes(shape.head_dim, itemsize, cache)
 
 
