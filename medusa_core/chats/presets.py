@@ -15,6 +15,7 @@ from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError, PresetError
 from medusa_core.messages import Advice
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
 
 log = logging.getLogger(__name__)
@@ -316,10 +317,9 @@ def _presets(raw: Mapping[str, Any]) -> list[Preset]:
 
 def _write_json(raw: Mapping[str, Any], path: Path) -> None:
     """Write a file atomically."""
-    try:
+    with disk_errors(
+        PresetError,
+        path.name,
+        "Make room on the disk, or choose another folder; until then it is kept in memory.",
+    ):
         replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise PresetError(
-            f"{path.name} can't be written: {error.strerror}.",
-            "Make room on the disk, or choose another folder; until then it is kept in memory.",
-        ) from error

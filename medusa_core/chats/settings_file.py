@@ -19,6 +19,7 @@ from medusa_core.chats.presets import Preset, checked_name
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import CheckpointError, PresetError, SettingsFileError
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.local_folder import is_local_folder
 from medusa_core.system.resources import resources_dir
@@ -87,13 +88,8 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
             f"The settings can't be exported: {_problem(error)}.",
             "Start Medusa Chat once: it puts right what makes no sense.",
         ) from error
-    try:
+    with disk_errors(SettingsFileError, path, "Choose another folder, or make room on the disk."):
         replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise SettingsFileError(
-            f"{path} can't be written: {error.strerror or error}.",
-            "Choose another folder, or make room on the disk.",
-        ) from error
 
 
 def read_settings_file(path: Path) -> SettingsFile:

@@ -33,6 +33,7 @@ from medusa_core.messages import (
     offers_with,
 )
 from medusa_core.system.files.atomic_file import replace_file
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.resources import resources_dir
 
 _FORMAT = "medusa-chat-trace"
@@ -67,13 +68,8 @@ def write_trace(path: Path, recording: Recording) -> None:
         TraceError: The file can't be written.
     """
     text = _as_text(recording)
-    try:
+    with disk_errors(TraceError, path, "Choose another folder, or make space."):
         replace_file(path, [text.encode()])
-    except OSError as error:
-        raise TraceError(
-            f"{path} can't be written: {error.strerror or error}.",
-            "Choose another folder, or make space.",
-        ) from error
 
 
 def read_trace(path: Path) -> Recording:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.system.files.disk_errors import disk_errors
 
 
 def listed_names(text: str) -> list[str]:
@@ -46,9 +47,5 @@ def write_file(path: Path, text: str) -> None:
     Raises:
         PromptFileError: The file can't be written.
     """
-    try:
+    with disk_errors(PromptFileError, path, "Name another file."):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PromptFileError(
-            f"{path} can't be written: {error.strerror or error}.", "Name another file."
-        ) from error

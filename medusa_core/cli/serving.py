@@ -31,6 +31,7 @@ from medusa_core.server.limits import Limits
 from medusa_core.server.request_log import JsonLog, RequestListener, RequestRecord
 from medusa_core.server.server import Server
 from medusa_core.server.server_options import ServerOptions
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import places
 
@@ -153,9 +154,5 @@ def _ignore(record: RequestRecord) -> None:
 
 def _open_log(path: Path) -> IO[str]:
     """Open the request log for appending."""
-    try:
+    with disk_errors(RequestError, path, "Choose another --json-log."):
         return path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise RequestError(
-            f"{path} can't be written: {error.strerror or error}.", "Choose another --json-log."
-        ) from error

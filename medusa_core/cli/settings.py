@@ -18,6 +18,7 @@ from medusa_core.chats.settings_file import (
 from medusa_core.errors import MedusaError, SettingsFileError
 from medusa_core.hub.boundary import printable
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.running_models import running_models
 from medusa_core.system.user_folders import Places, places, with_home, without_home
@@ -97,9 +98,5 @@ def _preferences_in(folders: Places) -> dict[str, Any]:
 
 def _write(values: Mapping[str, Any], path: Path) -> None:
     """Write the window's preferences."""
-    try:
+    with disk_errors(SettingsFileError, path, "Make room on the disk."):
         replace_text(path, json.dumps(without_home(values), indent=1) + "\n")
-    except OSError as error:
-        raise SettingsFileError(
-            f"{path} can't be written: {error.strerror or error}.", "Make room on the disk."
-        ) from error

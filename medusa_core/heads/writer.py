@@ -14,6 +14,7 @@ from medusa_core.errors import HeadsError
 from medusa_core.heads.format import format_registry
 from medusa_core.heads.weights import HeadSet
 from medusa_core.system.files.atomic_file import AtomicFile
+from medusa_core.system.files.disk_errors import disk_errors
 
 
 def with_projection(heads: HeadSet, lm_head: Tensor) -> HeadSet:
@@ -52,18 +53,13 @@ def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str)
     written = spec.write(heads, base_model)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors.items()}
     path = folder / written.file_name
-    try:
+    with disk_errors(HeadsError, folder, "Choose another folder, or make space."):
         folder.mkdir(parents=True, exist_ok=True)
         with AtomicFile(path, private=False) as part:
             save_file(tensors, part, metadata={"format": "pt"})
         config = json.dumps(written.config, indent=2) + "\n"
         with AtomicFile(folder / "config.json", private=False) as part:
             part.write_text(config, encoding="utf-8")
-    except OSError as error:
-        raise HeadsError(
-            f"{folder} can't be written: {error.strerror or error}.",
-            "Choose another folder, or make space.",
-        ) from error
     return path
 
 

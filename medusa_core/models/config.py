@@ -209,10 +209,6 @@ class ModelConfig:
         """Shapes of the recurrent states, in the order of their layers; all are equal."""
         return tuple(state for shape in self.layers if (state := recurrent_part(shape)))
 
-    def states_before(self, layer: int) -> int:
-        """Return the number of layers with a recurrent state before a layer."""
-        return sum(recurrent_part(shape) is not None for shape in self.layers[:layer])
-
     def mlp_width(self, layer: int) -> int:
         """Return the width of a layer's dense MLP."""
         dense = self.blocks[layer].mlp if self.blocks else None
@@ -379,27 +375,17 @@ def _through_transformers(
     Raises:
         ModelError: transformers doesn't run it, or a value is invalid.
     """
-    from medusa_core.models.through_transformers.known import read_facts, why_not_transformers
+    from medusa_core.models.through_transformers.known import read_sizes, why_not_transformers
 
     if why := why_not_transformers(raw):
         raise unknown_family(model_type, why)
-    facts = read_facts(raw)
+    sizes = read_sizes(raw)
     return ModelConfig(
-        model_type=facts.model_type,
-        vocab_size=facts.vocab_size,
-        hidden_size=facts.hidden_size,
-        intermediate_size=facts.intermediate_size,
-        num_layers=facts.num_layers,
-        num_heads=facts.num_heads,
-        num_kv_heads=facts.num_kv_heads,
-        head_dim=facts.head_dim,
+        **sizes,
         rms_norm_eps=1e-6,
-        context_tokens=facts.context_tokens,
         rope=RopeConfig(),
-        tie_embeddings=facts.is_tied,
         eos_token_ids=_read_eos(raw, generation),
         advice=read_advice(generation),
-        transformers_text=facts.text,
     )
 
 

@@ -13,6 +13,7 @@ from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.messages import EndpointModel
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
 
 log = logging.getLogger(__name__)
@@ -104,10 +105,5 @@ def _read_all(path: Path) -> tuple[Endpoint, ...]:
 def _write_all(path: Path, endpoints: tuple[Endpoint, ...]) -> None:
     """Replace the file."""
     text = json.dumps({_ALL: [record_json.as_json(one) for one in endpoints]}, indent=1)
-    try:
+    with disk_errors(StorageError, path, "Make room on the disk, or see who may write there."):
         replace_text(path, f"{text}\n")
-    except OSError as error:
-        raise StorageError(
-            f"{path} can't be written: {error.strerror or error}.",
-            "Make room on the disk, or see who may write there.",
-        ) from error

@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.remote.endpoints import Endpoints
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.user_folders import portable_home
 
@@ -146,16 +147,13 @@ class KeyStore:
 
     def _write(self, keys: dict[str, str]) -> None:
         """Write the file; without keys it is deleted."""
-        try:
+        with disk_errors(
+            StorageError, self._path, "Make room on the disk, or see who may write there."
+        ):
             if keys:
                 replace_text(self._path, json.dumps(keys))
             else:
                 self._path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(
-                f"{self._path} can't be written: {error.strerror or error}.",
-                "Make room on the disk, or see who may write there.",
-            ) from error
 
 
 def saved_key(folder: Path | None, url: str) -> str:

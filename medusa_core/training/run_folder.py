@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from medusa_core.errors import TrainingError
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads_config import HeadsConfig, config_from
@@ -182,13 +183,10 @@ class RunFolder:
 
     def _write(self, name: str, text: str) -> None:
         """Replace a file atomically."""
-        try:
+        with disk_errors(
+            TrainingError, self.work, "Make room or choose another folder; go on with --resume."
+        ):
             replace_text(self.work / name, text)
-        except OSError as error:
-            raise TrainingError(
-                f"{self.work} can't be written: {error.strerror or error}.",
-                "Make room or choose another folder; go on with --resume.",
-            ) from error
 
 
 def answers_taken(config: HeadsConfig) -> list[OwnAnswer]:

@@ -53,6 +53,7 @@ _NOT_SHOWN = (
 _CALLS = (
     *("DrafterKind", "Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
     *("unknown_family", "broken_off", "no_connection", "unreadable_answer", "untrusted"),
+    *("disk_errors", "check_shapes"),
 )
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {

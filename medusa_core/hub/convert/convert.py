@@ -30,6 +30,7 @@ from medusa_core.hub.convert.convert_source import (
     ConversionSource,
 )
 from medusa_core.system.files.atomic_file import sync_file, sync_folder
+from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.safetensors_header import read_header
 
 _PREFIX, _SUFFIX = ".conversion-", ".partial"
@@ -136,17 +137,13 @@ def _refuse_existing(output: Path) -> None:
 @contextlib.contextmanager
 def _staging(output: Path) -> Iterator[Path]:
     """Create a temporary folder next to the result, and remove those of dead processes."""
-    try:
+    with disk_errors(DiskFullError, output, "Choose another folder."):
         output.mkdir(parents=True, exist_ok=True)
         for left in output.glob(f"{_PREFIX}*{_SUFFIX}"):
             owner = left.name.removeprefix(_PREFIX).partition("-")[0]
             if owner.isdecimal() and not psutil.pid_exists(int(owner)):
                 shutil.rmtree(left)
         folder = Path(tempfile.mkdtemp(_SUFFIX, f"{_PREFIX}{os.getpid()}-", output))
-    except OSError as error:
-        raise DiskFullError(
-            f"{output} can't be written: {error.strerror or error}.", "Choose another folder."
-        ) from error
     try:
         yield folder
     finally:
@@ -161,7 +158,7 @@ def _commit(written: Path, source: ConversionSource) -> Converted:
             read_header(path)
     _refuse_existing(source.output)
     done = []
-    try:
+    with disk_errors(DiskFullError, source.output, "Choose another folder, or make space."):
         if source.output.resolve() != source.folder.resolve():
             _copy_companions(source, written)
         for path in staged:
@@ -171,11 +168,6 @@ def _commit(written: Path, source: ConversionSource) -> Converted:
             _appear(path, final)
             done.append(final)
         sync_folder(source.output)
-    except OSError as error:
-        raise DiskFullError(
-            f"{source.output} can't be written: {error.strerror or error}.",
-            "Choose another folder, or make space.",
-        ) from error
     return Converted(tuple(done), sum(path.stat().st_size for path in done))
 
 

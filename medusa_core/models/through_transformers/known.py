@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, TypedDict
 
 from medusa_core.errors import ModelError
 from medusa_core.models.through_transformers.quietly import quietly
@@ -71,8 +71,8 @@ _REFUSED = {
 }
 
 
-class TransformersFacts(NamedTuple):
-    """Sizes of a model as transformers understands its `config.json`; as in `ModelConfig`."""
+class ConfigSizes(TypedDict):
+    """Fields of `ModelConfig` that follow from transformers' configuration object."""
 
     model_type: str
     vocab_size: int
@@ -83,8 +83,8 @@ class TransformersFacts(NamedTuple):
     num_kv_heads: int
     head_dim: int
     context_tokens: int
-    is_tied: bool
-    text: str
+    tie_embeddings: bool
+    transformers_text: str
 
 
 def why_not_transformers(raw: Mapping[str, Any]) -> str:
@@ -105,7 +105,7 @@ def why_not_transformers(raw: Mapping[str, Any]) -> str:
     return _REFUSED.get(model_type, "")
 
 
-def read_facts(raw: Mapping[str, Any]) -> TransformersFacts:
+def read_sizes(raw: Mapping[str, Any]) -> ConfigSizes:
     """Read the sizes of a model that `why_not_transformers` accepts.
 
     Raises:
@@ -118,24 +118,24 @@ def read_facts(raw: Mapping[str, Any]) -> TransformersFacts:
             "Choose the unquantized version of this model.",
         )
     config = transformers_config(raw)
-    sizes = {name: _size(config, name) for name in ("vocab_size", "hidden_size")}
     layers, heads = (
         _size(config, f"num_{name}", 1) for name in ("hidden_layers", "attention_heads")
     )
-    hidden = sizes["hidden_size"]
+    hidden = _size(config, "hidden_size")
     contexts = (getattr(config, name, None) for name in _CONTEXTS)
     longest = next((tokens for tokens in contexts if isinstance(tokens, int) and tokens > 0), 0)
-    return TransformersFacts(
+    return ConfigSizes(
         model_type=config.model_type,
-        **sizes,
+        vocab_size=_size(config, "vocab_size"),
+        hidden_size=hidden,
         intermediate_size=_size(config, "intermediate_size", 4 * hidden),
         num_layers=layers,
         num_heads=heads,
         num_kv_heads=_size(config, "num_key_value_heads", heads),
         head_dim=_size(config, "head_dim", max(1, hidden // heads)),
         context_tokens=min(longest or _UNLIMITED, _MAX["max_position_embeddings"]),
-        is_tied=bool(getattr(config, "tie_word_embeddings", False)),
-        text=json.dumps(dict(raw), sort_keys=True),
+        tie_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
+        transformers_text=json.dumps(dict(raw), sort_keys=True),
     )
 
 

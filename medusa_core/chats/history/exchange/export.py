@@ -23,6 +23,7 @@ from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import ConversationInfo
 from medusa_core.errors import ConversationFileError
 from medusa_core.system.files.atomic_file import replace_file
+from medusa_core.system.files.disk_errors import disk_errors
 
 
 class FileKind(str, Enum):
@@ -112,13 +113,8 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
     Raises:
         ConversationFileError: The file can't be written.
     """
-    try:
+    with disk_errors(ConversationFileError, path, "Choose another folder, or make space."):
         replace_file(path, pieces)
-    except OSError as error:
-        raise ConversationFileError(
-            f"{path} can't be written: {error.strerror or error}.",
-            "Choose another folder, or make space.",
-        ) from error
 
 
 async def export_gently(

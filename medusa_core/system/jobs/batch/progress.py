@@ -13,6 +13,7 @@ from medusa_core.errors import BatchError
 from medusa_core.messages import BlockBytes, PartRate, Policy
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
+from medusa_core.system.files.disk_errors import disk_errors
 
 _WINDOW_S = 120.0  # of the moving average of tokens per second
 _REPORT_INTERVAL_S = 1.0
@@ -145,13 +146,8 @@ def write_progress(path: Path, progress: BatchProgress) -> None:
     Raises:
         BatchError: The disk is full or gone.
     """
-    try:
+    with disk_errors(BatchError, path, "Make room or name another file; the same command goes on."):
         replace_text(path, json.dumps(record_json.as_json(progress)) + "\n")
-    except OSError as error:
-        raise BatchError(
-            f"{path} can't be written: {error.strerror or error}.",
-            "Make room or name another file; the same command goes on.",
-        ) from error
 
 
 def read_progress(path: Path) -> BatchProgress | None:

@@ -1,0 +1,28 @@
+"""Convert errors of the disk to errors for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from medusa_core.errors import MedusaError
+
+
+@contextmanager
+def disk_errors(kind: type[MedusaError], path: Path | str, hint: str) -> Iterator[None]:
+    """Raise an error that names the path if writing fails within the context.
+
+    Args:
+        kind: Class of the error.
+        path: File or folder as the message shows it.
+        hint: What the user can do.
+
+    Raises:
+        MedusaError: The disk is full or gone, or the path may not be written; of class `kind`.
+    """
+    try:
+        yield
+    except OSError as error:
+        message = f"{path} can't be written: {error.strerror or error}."
+        raise kind(message, hint) from error
