@@ -14,12 +14,10 @@ from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block,
 from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.tensor_reader import linears_of, tensor_reader, tokens_of_columns
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -96,13 +94,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
     )
 
 
-def _read(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> BlockHead:
+def _read(files: HeadFiles, target: HeadsTarget) -> BlockHead:
     """Load a drafter for a target.
 
     Raises:
@@ -110,6 +102,7 @@ def _read(
         HeadsError: The drafter is incomplete, or made for another target.
         OutOfMemoryError: It doesn't fit into memory.
     """
+    config, precision, shared_weights, formats = target
     checkpoint, parts = files.checkpoint, drafter_parts(files.settings, files.shapes)
     _check_fit(parts, config)
     if (files.path / _MASK).exists():

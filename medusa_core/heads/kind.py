@@ -14,12 +14,10 @@ from typing import Protocol
 from medusa_core.errors import ModelError
 from medusa_core.heads import kinds
 from medusa_core.heads.head_files import HeadFiles, open_head_files
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.system.files.safetensors_header import TensorShapes
 from medusa_core.system.native.pool import Workers
@@ -65,9 +63,7 @@ class HeadKind:
         name: Name of the kind.
         owns: Whether tensors of these names are heads of this kind.
         sizes: Returns sizes, given tensor shapes and `config.json`. Raises HeadsError.
-        read: Loads the heads for a target, given their files, the target's sizes, dtypes and
-            device, shared weights and weight formats. Raises CheckpointError, HeadsError or
-            OutOfMemoryError.
+        read: Loads the heads for a target. Raises CheckpointError, HeadsError or OutOfMemoryError.
         is_ranked: A head gives one list of tokens for all paths, so that acceptance per rank can be
             measured and used to choose a tree.
         is_embedded: Whether such heads are among a target's tensors, given all names and its sizes;
@@ -77,7 +73,7 @@ class HeadKind:
     name: str
     owns: Callable[[frozenset[str]], bool]
     sizes: Callable[[TensorShapes, Mapping[str, object]], HeadsShape]
-    read: Callable[[HeadFiles, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
+    read: Callable[[HeadFiles, HeadsTarget], Heads]
     is_ranked: bool = True
     is_embedded: Callable[[frozenset[str], ModelConfig], bool] | None = None
 

@@ -24,6 +24,9 @@ from torch import Tensor
 from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.heads.weights import HeadWeights, reads_root
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.runtime.backends.decoder import Decoder
@@ -46,6 +49,22 @@ class SharedWeights(NamedTuple):
     vocab_size: int
     embedding: Tensor
     decoder: Decoder | None = None
+
+
+class HeadsTarget(NamedTuple):
+    """The target for which heads are loaded.
+
+    Attributes:
+        config: Sizes of the target.
+        precision: Dtypes and device.
+        shared_weights: Weights that the heads share.
+        formats: Weight formats, with that of heads.
+    """
+
+    config: ModelConfig
+    precision: Precision
+    shared_weights: SharedWeights
+    formats: PartFormats
 
 
 BuildLinear = Callable[[Tensor, Tensor | None], QuantLinear]

@@ -16,40 +16,30 @@ from medusa_core.errors import HeadsError
 from medusa_core.heads.checks import check_sizes, listed
 from medusa_core.heads.format import HeadsFormat, HeadsTensor, TensorRole, find_format
 from medusa_core.heads.head_files import HeadFiles, open_head_files
-from medusa_core.heads.medusa import MedusaHeads, SharedWeights
+from medusa_core.heads.medusa import HeadsTarget, MedusaHeads
 from medusa_core.heads.tensor_reader import check_finite, linears_of
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 
 _Parts = Mapping[HeadsTensor, str]
 _Read = Callable[[str], Tensor]
 
 
-def read_heads(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> MedusaHeads:
+def read_heads(files: HeadFiles, target: HeadsTarget) -> MedusaHeads:
     """Load heads for a target.
 
     Args:
         files: Medusa heads in any format, maybe among a target's tensors.
-        config: Sizes of the target.
-        precision: Dtypes and device.
-        shared_weights: Weights of the target that they share.
-        formats: Weight formats, with that of heads.
+        target: Sizes, shared weights and formats of the target.
 
     Raises:
         CheckpointError: A file is damaged.
         HeadsError: There are no heads, or they are for another target.
     """
+    config, precision, shared_weights, formats = target
     checkpoint, parts = files.checkpoint, _parts(files.shapes)
     # Check shapes first: the heads may be larger than the free memory.
     shapes_only = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))

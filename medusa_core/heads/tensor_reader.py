@@ -44,10 +44,19 @@ def tensor_reader(
             return None
         if (checked := integers.get(part)) is not None:
             return checked(checkpoint.integers(name)).to(precision.device)
-        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
-        return tensor.to(precision.device)
+        return read_tensor(checkpoint, precision, name)
 
     return read_part
+
+
+def read_tensor(checkpoint: Checkpoint, precision: Precision, name: str) -> Tensor:
+    """Read a floating-point tensor to the device.
+
+    Raises:
+        CheckpointError: The tensor is missing, or isn't floating-point.
+        HeadsError: It has NaN or infinity.
+    """
+    return check_finite(name, checkpoint.floats(name, precision.compute)).to(precision.device)
 
 
 def need(read_part: ReadTensor, part: str) -> Tensor:

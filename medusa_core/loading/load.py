@@ -14,7 +14,7 @@ import torch
 from medusa_core.errors import HeadsFileError, ModelError
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import Heads, chosen_heads, is_heads_folder, kind_of, shape_of_files
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget, SharedWeights
 from medusa_core.loading.cpu_parts import host_formats
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import formats_for_policy, plan_target
@@ -211,7 +211,8 @@ def _read_heads(
     """Read heads, and trees for those that draft by ranks."""
     report("heads", 1.0, f"Reading the heads of {files.path.name}")
     kind = kind_of(files.checkpoint.names)
-    heads = kind.read(files, parts.config, parts.precision, shared_weights, parts.formats)
+    target = HeadsTarget(parts.config, parts.precision, shared_weights, parts.formats)
+    heads = kind.read(files, target)
     return heads, read_tree_table(files.path, heads.num_heads) if kind.is_ranked else None
 
 

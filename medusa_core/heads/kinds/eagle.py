@@ -13,13 +13,11 @@ from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.tensor_reader import linears_of, tensor_reader, tokens_of_columns
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -70,14 +68,9 @@ def _is_norm(part: str) -> bool:
     return part.endswith("_norm") or part.startswith("feature_norm_")
 
 
-def _read(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> EagleHead:
+def _read(files: HeadFiles, target: HeadsTarget) -> EagleHead:
     """Load a head for a target."""
+    config, precision, shared_weights, formats = target
     checkpoint, parts = files.checkpoint, eagle_parts(files.settings, files.shapes)
     taps = parts.layers_read(config.num_layers)
     _check_fit(parts, checkpoint, config)

@@ -24,12 +24,10 @@ from medusa_core.heads.gemma4_assistant_parts import (
 )
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.tensor_reader import linears_of, tensor_reader
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -82,13 +80,7 @@ def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -
     )
 
 
-def _read(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> AssistantHead:
+def _read(files: HeadFiles, target: HeadsTarget) -> AssistantHead:
     """Load an assistant for a target.
 
     Raises:
@@ -96,6 +88,7 @@ def _read(
         HeadsError: It is incomplete, or made for another target.
         OutOfMemoryError: It doesn't fit into memory.
     """
+    config, precision, shared_weights, formats = target
     checkpoint, parts = files.checkpoint, assistant_parts(files.settings, files.shapes)
     read = target_rows(parts, config)
     check_sizes(parts.width, parts.layers.vocab_size, config)

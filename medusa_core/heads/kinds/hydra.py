@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -26,12 +27,11 @@ from medusa_core.heads.checks import check_shapes, check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import BuildLinear, SharedWeights
-from medusa_core.heads.tensor_reader import check_finite, linears_of
+from medusa_core.heads.medusa import BuildLinear, HeadsTarget, SharedWeights
+from medusa_core.heads.tensor_reader import linears_of, read_tensor
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -144,13 +144,7 @@ def _checked_sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> _Siz
     return sizes
 
 
-def _read(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> HydraHeads:
+def _read(files: HeadFiles, target: HeadsTarget) -> HydraHeads:
     """Load the heads for a target.
 
     Raises:
@@ -158,16 +152,13 @@ def _read(
         HeadsError: They are malformed, or made for another target.
         OutOfMemoryError: They don't fit into memory.
     """
+    config, precision, shared_weights, formats = target
     # Check shapes first: the heads may be larger than the free memory.
     checkpoint, sizes = files.checkpoint, _checked_sizes(files.shapes, files.settings)
     token_map = checkpoint.integers("token_map") if sizes.is_mapped else None
     _check_fit(sizes, token_map, config)
 
-    def read(name: str) -> Tensor:
-        """Read a tensor to the device; NaN and infinity raise."""
-        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
-        return tensor.to(precision.device)
-
+    read = partial(read_tensor, checkpoint, precision)
     build_linear = linears_of(formats, precision)
     try:
         shared = _shared_projection(sizes, token_map, read, shared_weights, precision)

@@ -10,14 +10,12 @@ from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.heads.mtp_layouts import layout_of
 from medusa_core.heads.mtp_parts import WITHOUT, MtpParts, mtp_parts, mtp_shape
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -46,13 +44,7 @@ def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     return mtp_shape(_parts(shapes, settings).layer)
 
 
-def _read(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> MtpHead:
+def _read(files: HeadFiles, target: HeadsTarget) -> MtpHead:
     """Load an MTP layer for a target; usually both come from the same checkpoint.
 
     Raises:
@@ -60,6 +52,7 @@ def _read(
         HeadsError: The layer is incomplete, or belongs to another target.
         OutOfMemoryError: The layer doesn't fit into memory.
     """
+    config, precision, shared_weights, formats = target
     parts = _parts(files.shapes, files.settings)
     check_sizes(parts.layer.hidden_size, parts.layer.vocab_size, config)
     try:

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.checks import check_shapes, check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.medusa import HeadsTarget, SharedWeights
 from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
-from medusa_core.heads.tensor_reader import check_finite, linears_of
+from medusa_core.heads.tensor_reader import linears_of, read_tensor
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.precision import Precision
-from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.runtime.backends.block import host_mlps
 from medusa_core.system.files.json_file import is_whole
@@ -68,13 +66,7 @@ def _shape_of(sizes: StreamSizes) -> HeadsShape:
     )
 
 
-def _read(
-    files: HeadFiles,
-    config: ModelConfig,
-    precision: Precision,
-    shared_weights: SharedWeights,
-    formats: PartFormats,
-) -> StreamHeads:
+def _read(files: HeadFiles, target: HeadsTarget) -> StreamHeads:
     """Load the streams for a target.
 
     Raises:
@@ -82,14 +74,11 @@ def _read(
         HeadsError: They are incomplete, or made for another target.
         OutOfMemoryError: They don't fit into memory.
     """
+    config, precision, shared_weights, formats = target
     checkpoint, sizes = files.checkpoint, _sizes_of(files.shapes, files.settings)
     _check_fit(sizes, config, shared_weights)
 
-    def read_part(name: str) -> Tensor:
-        """Read a tensor to the device; NaN and infinity raise."""
-        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
-        return tensor.to(precision.device)
-
+    read_part = partial(read_tensor, checkpoint, precision)
     try:
         return StreamHeads(
             sizes, config, read_part, shared_weights, linears_of(formats, precision), precision

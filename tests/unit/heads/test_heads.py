@@ -13,7 +13,7 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads import medusa
 from medusa_core.heads.head_files import open_head_files
-from medusa_core.heads.medusa import MedusaHeads, SharedWeights
+from medusa_core.heads.medusa import HeadsTarget, MedusaHeads, SharedWeights
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.loading.load import load_target
@@ -45,7 +45,8 @@ def read(folder: Path, target: Target) -> MedusaHeads:
     model = target.runner._model
     shared_weights = SharedWeights(model.lm_head, target.config.vocab_size, model.embedding)
     files = open_head_files(folder)
-    return read_heads(files, target.config, target.precision, shared_weights, target.formats)
+    of_target = HeadsTarget(target.config, target.precision, shared_weights, target.formats)
+    return read_heads(files, of_target)
 
 
 def naive_logits(

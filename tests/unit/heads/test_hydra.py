@@ -24,6 +24,7 @@ from medusa_core.errors import (
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import Heads, kind_of, read_shape
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.ranked import Ranked, rank_tokens
 from medusa_core.hub.convert.convert import (
     ConversionLimits,
@@ -437,7 +438,8 @@ def test_the_targets_threads_compute_them(tmp_path: Path) -> None:
 def read_for(folder: Path, target: Target) -> Heads:
     files = open_head_files(folder)
     kind, config = kind_of(files.checkpoint.names), target.config
-    return kind.read(files, config, target.precision, target.shared_weights, target.formats)
+    weights = target.shared_weights
+    return kind.read(files, HeadsTarget(config, target.precision, weights, target.formats))
 
 
 def refused(folder: Path, target: Target) -> ModelError:

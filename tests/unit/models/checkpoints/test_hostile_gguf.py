@@ -13,6 +13,7 @@ from medusa_core.errors import CheckpointError, MedusaError
 from medusa_core.heads.gguf_format import gguf_format_registry
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.kind import kind_of
+from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.hub.library.library_folder import look_into
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -60,7 +61,7 @@ def check_heads(name: str, target: Target, tmp_path: Path, seeds: range) -> int:
         look_into(path)
         files = open_head_files(path)
         kind_of(files.checkpoint.names).read(
-            files, its.config, its.precision, its.shared_weights, its.formats
+            files, HeadsTarget(its.config, its.precision, its.shared_weights, its.formats)
         )
 
     whole = GGUF_HEADS[name](tmp_path / "whole.gguf")
