@@ -20,10 +20,11 @@ from medusa_core.system.jobs.heads_gain import (
     HeadsGain,
     read_gain,
 )
-from medusa_core.system.sandbox.command import CommandProcess, problem_of
+from medusa_core.system.sandbox.command import CommandJob, CommandProcess, problem_in
 
 log = logging.getLogger(__name__)
 
+_ENDED = "Training ended before it was done."
 _PAUSED = 3  # exit code of `train heads` for a run that can be resumed
 
 
@@ -112,7 +113,7 @@ class HeadsNeeds:
     tau: float
 
 
-class HeadsTraining:
+class HeadsTraining(CommandJob):
     """A training run and its folder.
 
     Attributes:
@@ -121,7 +122,6 @@ class HeadsTraining:
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self._process: CommandProcess | None = None
 
     @property
     def spec(self) -> HeadsJobSpec | None:
@@ -132,11 +132,6 @@ class HeadsTraining:
         except (KeyError, TypeError) as error:
             log.warning("%s holds no settings of a run: %r", self._spec_file, error)
             return None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its process is running."""
-        return self._process is not None and self._process.code is None
 
     def start(self) -> None:
         """Start or resume the run.
@@ -149,15 +144,6 @@ class HeadsTraining:
         arguments = ["train", "heads", "--out", str(self.out), *source, "--watched"]
         self._process = _started(arguments, self._beside("log"))
 
-    def pause(self) -> None:
-        """Ask the process to save a checkpoint and end."""
-        if self._process is not None:
-            self._process.stop()
-
-    def wait(self, time_s: float) -> bool:
-        """Wait for its process to end; return whether it has."""
-        return self._process is None or self._process.wait(time_s) is not None
-
     def progress(self) -> HeadsProgress:
         """Read the progress."""
         progress, curve = _read(self.out / "work" / "progress.json"), self._curve()
@@ -165,8 +151,8 @@ class HeadsTraining:
         code = None if self._process is None else self._process.code
         if stage == "done":
             return HeadsProgress("done", 1.0, curve=curve, gain=read_gain(self.out))
-        if code is not None and code != _PAUSED:
-            problem, hint = _problem_in(self._process.last_words() if self._process else "")
+        if self._process is not None and code is not None and code != _PAUSED:
+            problem, hint = problem_in(self._process.last_words(), _ENDED)
             return HeadsProgress("failed", curve=curve, problem=problem, hint=hint)
         if not self.is_running:
             return HeadsProgress("paused", curve=curve)
@@ -184,8 +170,7 @@ class HeadsTraining:
 
     def remove(self) -> None:
         """Kill the process and delete all files of the run."""
-        if self._process is not None:
-            self._process.kill()
+        self._kill()
         shutil.rmtree(self.out, ignore_errors=True)
         for ending in ("json", "log"):
             self._beside(ending).unlink(missing_ok=True)
@@ -280,7 +265,7 @@ class NeedsQuery:
         if self._process.code is None:
             return None
         if self._process.code != 0:
-            raise TrainingError(*_problem_in(self._process.last_words()))
+            raise TrainingError(*problem_in(self._process.last_words(), _ENDED))
         return HeadsNeeds(**_read(self._needs_path))
 
     def close(self) -> None:
@@ -302,15 +287,6 @@ def _unwritable(folder: Path, error: OSError) -> TrainingError:
         f"Training can't begin in {folder}: {error.strerror or error}.",
         "Make room on the disk, or close other programs.",
     )
-
-
-def _problem_in(output: str) -> tuple[str, str]:
-    """Return the error and the hint that a command printed last."""
-    found = problem_of(output)
-    if found is not None:
-        return found
-    log.error("training ended without a word: %s", output)
-    return "Training ended before it was done.", "Go on with it; the log has the details."
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -85,6 +85,45 @@ class CommandProcess:
             return ""
 
 
+class CommandJob:
+    """A job in a child process, which can be stopped and started again."""
+
+    _process: CommandProcess | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is running."""
+        return self._process is not None and self._process.code is None
+
+    def pause(self) -> None:
+        """Ask the process to save its state and end, without waiting."""
+        if self._process is not None:
+            self._process.stop()
+
+    def wait(self, time_s: float) -> bool:
+        """Wait for its process to end; return whether it has."""
+        return self._process is None or self._process.wait(time_s) is not None
+
+    def _kill(self) -> None:
+        """Kill the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+
+
+def problem_in(output: str, ended: str) -> tuple[str, str]:
+    """Return the error and the hint that a command printed last.
+
+    Args:
+        output: End of its output.
+        ended: The error if it printed none.
+    """
+    found = problem_of(output)
+    if found is None:
+        log.error("%s %s", ended, output)
+        return ended, "Go on with it; the log has the details."
+    return found
+
+
 def problem_of(output: str) -> tuple[str, str] | None:
     """Find the error and the hint that a command printed last.
 

@@ -19,7 +19,7 @@ from medusa_core.system.jobs.batch.progress import (
     BatchProgress,
     read_progress,
 )
-from medusa_core.system.sandbox.command import CommandProcess, problem_of
+from medusa_core.system.sandbox.command import CommandJob, CommandProcess, problem_in
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class BatchState:
         return self.stage in ("paused", "done", "failed")
 
 
-class BatchJob:
+class BatchJob(CommandJob):
     """A batch and its folder, which holds all but the prompts and the answers.
 
     Attributes:
@@ -112,7 +112,6 @@ class BatchJob:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._process: CommandProcess | None = None
 
     @property
     def spec(self) -> BatchSpec | None:
@@ -123,11 +122,6 @@ class BatchJob:
         except (OSError, ValueError) as error:
             log.warning("%s holds no settings of a batch: %r", self.folder, error)
             return None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its process is running."""
-        return self._process is not None and self._process.code is None
 
     @property
     def was_running(self) -> bool:
@@ -154,16 +148,11 @@ class BatchJob:
     def pause(self) -> None:
         """Ask the process to end; the batch stays paused until it is started again."""
         (self.folder / _RUNS).unlink(missing_ok=True)
-        self.leave()
+        super().pause()
 
     def leave(self) -> None:
         """Ask the process to end with this program; its next start resumes the batch."""
-        if self._process is not None:
-            self._process.stop()
-
-    def wait(self, time_s: float) -> bool:
-        """Wait for its process to end; return whether it has."""
-        return self._process is None or self._process.wait(time_s) is not None
+        super().pause()
 
     def state(self) -> BatchState:
         """Read the state."""
@@ -172,27 +161,18 @@ class BatchJob:
         if progress.stage == "done":
             (self.folder / _RUNS).unlink(missing_ok=True)
             return BatchState("done", progress)
-        if code is not None and code != _PAUSED:
+        if self._process is not None and code is not None and code != _PAUSED:
             (self.folder / _RUNS).unlink(missing_ok=True)  # it would fail again
-            return BatchState("failed", progress, *self._problem())
+            problem = problem_in(self._process.last_words(), "The batch ended before it was done.")
+            return BatchState("failed", progress, *problem)
         if not self.is_running:
             return BatchState("paused", progress)
         return BatchState("answering" if progress.stage == "answering" else "starting", progress)
 
     def remove(self) -> None:
         """Kill the process and delete the folder; the answers stay."""
-        if self._process is not None:
-            self._process.kill()
+        self._kill()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _problem(self) -> tuple[str, str]:
-        """Return the error and the hint that the process printed last."""
-        last_lines = self._process.last_words() if self._process is not None else ""
-        found = problem_of(last_lines)
-        if found is None:
-            log.error("the batch ended without a word: %s", last_lines)
-            return "The batch ended before it was done.", "Go on with it; the log has the details."
-        return found
 
 
 class OwnBatches:
