@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Sequence
-from ctypes import addressof, pointer
+from ctypes import addressof
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,10 +15,8 @@ from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
-from medusa_core.system.native.binding import (
-    PANEL,
-    native_library,
-)
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.constants import PANEL
 from medusa_core.system.native.pool import Workers
 from medusa_core.system.native.structs import (
     HeadsStruct,
@@ -28,7 +26,6 @@ from medusa_core.system.native.structs import (
 if TYPE_CHECKING:
     from medusa_core.models.quant.layout import QuantLinear
 
-MOST_RANKS = 64  # MOST_FEW of best.h
 _BYTES = 4
 
 
@@ -65,16 +62,16 @@ class NativeHeads:
         self._projections = (LinearStruct * len(projections))(*(p.struct for p in projections))
         hidden, self._num_columns = projections[0].num_inputs, projections[0].num_outputs
         self._struct = HeadsStruct(
-            first=None if first is None else pointer(first.struct),
-            rest=self._rest,
-            projections=self._projections,
+            first=None if first is None else addressof(first.struct),
+            rest=addressof(self._rest),
+            projections=addressof(self._projections),
             embedding=None if embedding is None else embedding.data_ptr(),
-            hidden=hidden,
-            columns=self._num_columns,
+            hidden_size=hidden,
+            num_columns=self._num_columns,
             num_heads=num_heads,
             num_rest=len(rest) // num_heads,
-            is_shared=len(projections) == 1 and num_heads > 1,
-            embedding_is_half=embedding is not None and embedding.dtype == torch.bfloat16,
+            shares_projection=len(projections) == 1 and num_heads > 1,
+            embedding_is_bf16=embedding is not None and embedding.dtype == torch.bfloat16,
         )
         self._address = addressof(self._struct)
         self.workers: Workers | None = None
@@ -89,7 +86,7 @@ class NativeHeads:
             hidden: The target's final hidden state. [hidden], float32
             root_id: The token that was chosen from it.
             num_heads: Number of heads to run.
-            num_ranks: Best columns per head, at most 64.
+            num_ranks: Best columns per head, at most `MAX_TOP_K`.
 
         Returns:
             Logits [num_heads, columns]; the best columns of all heads, concatenated; and their
@@ -98,7 +95,7 @@ class NativeHeads:
         scores = torch.empty(num_heads, self._num_columns)
         best = (ctypes.c_int32 * (num_heads * num_ranks))()
         chances = array("f", bytes(_BYTES * num_heads * num_ranks))
-        self._library.rank(
+        self._library.run_heads(
             self._address,
             hidden.data_ptr(),
             root_id,

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.heads.compiled_heads import MOST_RANKS, native_heads
+from medusa_core.heads.compiled_heads import native_heads
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.heads.weights import HeadWeights, reads_root
 from medusa_core.models.config import ModelConfig
@@ -32,6 +32,7 @@ from medusa_core.models.quant.linear import make_linear
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.tree.step import Chance
+from medusa_core.system.native.constants import MAX_TOP_K
 from medusa_core.system.native.pool import Workers
 
 
@@ -198,7 +199,7 @@ class MedusaHeads:
         self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
     ) -> tuple[Tensor, list[list[int]], array[float]]:
         """Return the logits of the first heads, and each one's best columns and probabilities."""
-        if self._native is None or num_ranks > MOST_RANKS or hidden.dtype != torch.float32:
+        if self._native is None or num_ranks > MAX_TOP_K or hidden.dtype != torch.float32:
             scores = self.logits(hidden, root_id, num_heads)
             return scores, *best_of(scores, num_ranks)
         scores, flat, chances = self._native.ranked(hidden, root_id, num_heads, num_ranks)

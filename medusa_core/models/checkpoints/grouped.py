@@ -14,10 +14,10 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.block_format import weight_formats
-from medusa_core.models.quant.block_sizes import BLOCK
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.row_order import gather_rows
+from medusa_core.system.native.constants import BLOCK
 
 _WORD_BITS = 32
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.quant.block_sizes import BLOCK
 from medusa_core.system.files.json_file import is_whole
+from medusa_core.system.native.constants import BLOCK
 
 _LINEAR = r"model\.layers\.\d+\..+_proj\.weight"
 EXPERTS = r"model\.layers\.\d+\.mlp\.experts\..+_proj\.weight"

@@ -7,8 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import RequestError
-from medusa_core.models.quant.block_sizes import BLOCK_SIZES, SUPER, TILE
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.format import Hardware, QuantSpec, quant_registry
+from medusa_core.system.native.constants import SUPER, TILE
 from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.registry import Registry
 

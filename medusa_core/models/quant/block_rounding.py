@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.block_sizes import BLOCK
+from medusa_core.system.native.constants import BLOCK
 
 _SCALE_FACTORS = (1.0, 0.9)  # of q4_0's scale, from which the best scale is searched
 _CHUNK_WEIGHTS = 1 << 22  # weights that are quantized at a time

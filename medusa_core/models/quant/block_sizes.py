@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TILE, BLOCK, SUPER = 16, 32, 256  # of blocks.h: outputs of a tile, inputs of a block, of eight
+from medusa_core.system.native.constants import BLOCK, SUPER, TILE, TensorType
+
 NF4_BLOCK = 64  # weights that share a scale in bitsandbytes' nf4
 NF4_NESTED_BLOCK = 256  # scales that share a scale, with double quantization
 
@@ -14,12 +15,12 @@ class TileSizes:
     """Layout of block-quantized weights in the compiled step.
 
     Attributes:
-        kind: Number in kinds.h.
+        type: Type of the weights.
         block: Bytes of a block of all 16 outputs of a tile, scales included.
         above: Bytes that precede every eight blocks: the scales of a super-block.
     """
 
-    kind: int
+    type: TensorType
     block: int
     above: int = 0
 
@@ -29,23 +30,23 @@ class TileSizes:
         return -(-rows // TILE) * per_tile
 
 
-Q4_0 = TileSizes(3, 288)
-Q8_0 = TileSizes(4, 544)
-Q4_K = TileSizes(5, 288, 64)
-Q5_K = TileSizes(6, 352, 64)
-Q6_K = TileSizes(7, 416, 32)
-WIDE = TileSizes(8, 768)
-MXFP4 = TileSizes(9, 272)
-IQ4_NL = TileSizes(10, 288)
-NF4 = TileSizes(11, 288)
-Q4_1 = TileSizes(12, 320)
-Q5_0 = TileSizes(13, 352)
-Q5_1 = TileSizes(14, 384)
-IQ4_XS = TileSizes(15, 288, 32)
-IQ3_S = TileSizes(16, 288, 32)
-IQ3_XXS = TileSizes(17, 288, 32)
-IQ2 = TileSizes(18, 288, 32)
-IQ1 = TileSizes(19, 288, 32)
+Q4_0 = TileSizes(TensorType.Q4_0, 288)
+Q8_0 = TileSizes(TensorType.Q8_0, 544)
+Q4_K = TileSizes(TensorType.Q4_K, 288, 64)
+Q5_K = TileSizes(TensorType.Q5_K, 352, 64)
+Q6_K = TileSizes(TensorType.Q6_K, 416, 32)
+Q8_AFFINE = TileSizes(TensorType.Q8_AFFINE, 768)
+MXFP4 = TileSizes(TensorType.MXFP4, 272)
+IQ4_NL = TileSizes(TensorType.IQ4_NL, 288)
+NF4 = TileSizes(TensorType.NF4, 288)
+Q4_1 = TileSizes(TensorType.Q4_1, 320)
+Q5_0 = TileSizes(TensorType.Q5_0, 352)
+Q5_1 = TileSizes(TensorType.Q5_1, 384)
+IQ4_XS = TileSizes(TensorType.IQ4_XS, 288, 32)
+IQ3_S = TileSizes(TensorType.IQ3_S, 288, 32)
+IQ3_XXS = TileSizes(TensorType.IQ3_XXS, 288, 32)
+IQ2 = TileSizes(TensorType.IQ2, 288, 32)
+IQ1 = TileSizes(TensorType.IQ1, 288, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ BLOCK_SIZES = {
     "iq4_nl": BlockSizes(32, 18, IQ4_NL),
     "nf4_0": BlockSizes(32, 18, NF4),
     "mxfp4": BlockSizes(32, 17, MXFP4),
-    "q2_k": BlockSizes(256, 84, WIDE),
+    "q2_k": BlockSizes(256, 84, Q8_AFFINE),
     "q3_k": BlockSizes(256, 110, Q6_K),
     "q4_k": BlockSizes(256, 144, Q4_K),
     "q5_k": BlockSizes(256, 176, Q5_K),

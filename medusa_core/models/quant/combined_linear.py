@@ -11,7 +11,7 @@ from medusa_core.models.quant.layout import LinearLayout, QuantLinear, combined_
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.native_adapter import Up, native_adapter
 from medusa_core.models.quant.native_linear import DTYPES, NativeLinear, join_native
-from medusa_core.system.native.lanes import fits_lanes
+from medusa_core.system.native.constants import fits_lanes
 
 
 class CombinedLinear:

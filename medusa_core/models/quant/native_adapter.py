@@ -9,10 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.system.native.lanes import LANES
+from medusa_core.system.native.constants import DOWN_TILE, LANES
 from medusa_core.system.native.structs import AdapterStruct, UpStruct
-
-_DOWN_TILE = 8  # as in adapter.h
 
 
 class Up(NamedTuple):
@@ -59,14 +57,14 @@ class NativeAdapter:
             ups=addressof(self._ups),
             num_ups=len(ups),
             inputs=inputs,
-            inner=self.inner,
-            is_half=down.dtype == torch.bfloat16,
+            rank=self.inner,
+            is_bf16=down.dtype == torch.bfloat16,
         )
 
     @property
     def kind(self) -> str:
         """Everything but the numbers, as in `LinearLayout.kind`."""
-        places = [(up.first, up.outputs, up.start, up.rank) for up in self._ups]
+        places = [(up.first_output, up.outputs, up.rank_start, up.rank) for up in self._ups]
         return f"{self.inner}x{self.struct.inputs} {places}"
 
     def recipe(self) -> Callable[[Sequence[Tensor]], NativeAdapter]:
@@ -84,7 +82,7 @@ def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
         ups: B of each piece.
     """
     structs = [
-        UpStruct(first=first, outputs=len(matrix), start=start, rank=matrix.shape[1])
+        UpStruct(first_output=first, outputs=len(matrix), rank_start=start, rank=matrix.shape[1])
         for matrix, start, first in ups
     ]
     weights = (_up_weights(up.matrix) for up in ups)
@@ -94,10 +92,10 @@ def native_adapter(down: Tensor, ups: Sequence[Up]) -> NativeAdapter:
 def _down_weights(matrix: Tensor) -> Tensor:
     """Interleave A for the compiled step: `Adapter` in adapter.h. [inner, inputs] → [flat]"""
     count, inputs = matrix.shape
-    num_tiles, num_vectors = count // _DOWN_TILE, inputs // LANES
+    num_tiles, num_vectors = count // DOWN_TILE, inputs // LANES
     vectors = matrix.reshape(count, num_vectors, LANES)
-    whole = num_tiles * _DOWN_TILE
-    tiles = vectors[:whole].view(num_tiles, _DOWN_TILE, num_vectors, LANES)
+    whole = num_tiles * DOWN_TILE
+    tiles = vectors[:whole].view(num_tiles, DOWN_TILE, num_vectors, LANES)
     return torch.cat([_interleaved(tiles), _interleaved(vectors[whole:].unsqueeze(0))])
 
 

@@ -14,12 +14,17 @@ from medusa_core.models.quant.block_types import BlockType
 from medusa_core.models.quant.layout import LinearLayout, QuantLinear
 from medusa_core.models.quant.native_adapter import NativeAdapter
 from medusa_core.models.quant.tiles import tile_blocks
-from medusa_core.system.native.binding import PANEL, native_library
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.constants import PANEL, TensorType
 from medusa_core.system.native.pool import Pool, Workers
 from medusa_core.system.native.structs import LinearStruct
 
 DTYPES = (torch.float32, torch.bfloat16)
-_KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}  # as in kinds.h
+_TYPES = {
+    torch.float32: TensorType.F32,
+    torch.bfloat16: TensorType.BF16,
+    torch.int8: TensorType.I8,
+}
 _WORD_NUMBERS = {torch.float32: 1, torch.bfloat16: 2, torch.int8: 4}  # per 32-bit word
 
 
@@ -28,16 +33,16 @@ class NativeWeights:
     """Weights of consecutive outputs, as the library reads them.
 
     Attributes:
-        weight: In the layout of its kind. [flat]
-        scale: Scales of int8 weights, float32 [outputs]; None for other kinds.
-        kind: Number in kinds.h.
+        weight: In the layout of its type. [flat]
+        scale: Scales of int8 weights, float32 [outputs]; None for other types.
+        type: Type of the weights.
         outputs: Number of outputs.
         inputs: Number of inputs.
     """
 
     weight: Tensor
     scale: Tensor | None
-    kind: int
+    type: TensorType
     outputs: int
     inputs: int
 
@@ -106,8 +111,8 @@ class NativeLinear:
             scale=None if part.scale is None else part.scale.data_ptr(),
             outputs=part.outputs,
             inputs=part.inputs,
-            kind=part.kind,
-            more=addressof(self._structs[0]) if self._structs else None,
+            type=part.type,
+            next=addressof(self._structs[0]) if self._structs else None,
         )
 
     def share_workers(self, workers: Workers) -> None:
@@ -181,7 +186,8 @@ class NativeLinear:
             remade = None if remake is None else remake(tensors[count:])
             return NativeLinear(library, parts, left.pop(0) if left else None, remade)
 
-        kind = f"native {' '.join(f'{one.kind}:{one.outputs}x{one.inputs}' for one in self.parts)}"
+        listed = (f"{part.type:d}:{part.outputs}x{part.inputs}" for part in self.parts)
+        kind = f"native {' '.join(listed)}"
         if adapter is None:
             return LinearLayout(kind, self._tensors, rebuild)
         kind = f"{kind} beside {adapter.kind}"
@@ -246,13 +252,14 @@ def join_native(layers: Sequence[NativeLinear], bias: Tensor | None) -> NativeLi
 def tile_weights(kind: BlockType, stored: Tensor) -> NativeWeights:
     """Bring block-quantized weights into the library's layout. uint8 [out, bytes of a row] →"""
     tiles = tile_blocks(kind, stored)
-    return NativeWeights(tiles, None, kind.sizes.tiles.kind, len(stored), kind.columns(stored))
+    return NativeWeights(tiles, None, kind.sizes.tiles.type, len(stored), kind.columns(stored))
 
 
 def panel_weights(weight: Tensor, scale: Tensor | None = None) -> NativeWeights:
     """Bring weights of `DTYPES`, or int8 with a scale per row, into the library's layout."""
-    kind = _KINDS[weight.dtype]
-    return NativeWeights(_panels(weight), scale, kind, weight.shape[0], weight.shape[1])
+    return NativeWeights(
+        _panels(weight), scale, _TYPES[weight.dtype], weight.shape[0], weight.shape[1]
+    )
 
 
 def _panels(weight: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.quant.block_sizes import BLOCK, NF4_BLOCK, NF4_NESTED_BLOCK
+from medusa_core.models.quant.block_sizes import NF4_BLOCK, NF4_NESTED_BLOCK
+from medusa_core.system.native.constants import BLOCK
 
 STATE = "quant_state.bitsandbytes__nf4"
 _FLOATS = ("float32", "float16", "bfloat16", "float64")

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.quant.block_sizes import (
-    BLOCK,
     IQ1,
     IQ2,
     IQ3_S,
@@ -28,9 +27,7 @@ from medusa_core.models.quant.block_sizes import (
     Q5_K,
     Q6_K,
     Q8_0,
-    SUPER,
-    TILE,
-    WIDE,
+    Q8_AFFINE,
     TileSizes,
 )
 from medusa_core.models.quant.block_types import BlockType
@@ -42,10 +39,11 @@ from medusa_core.models.quant.codebook_types import (
     IQ3_XXS_LEVELS,
     IQ4_LEVELS,
 )
+from medusa_core.system.native.constants import BLOCK, SUPER, TILE
 
 _CHUNK_WEIGHTS = 1 << 23  # weights that are repacked at a time: a few bytes of scratch each
 _UNCHANGED_NIBBLES = (Q4_0, Q4_1, MXFP4, IQ4_NL, NF4)
-_OFFSETS = {Q4_0: 8, Q8_0: 128, Q6_K: 32, WIDE: 128}
+_OFFSETS = {Q4_0: 8, Q8_0: 128, Q6_K: 32, Q8_AFFINE: 128}
 _FIVE_BITS = (Q5_0, Q5_1, Q5_K)
 _LEVELS = {
     IQ4_XS: IQ4_LEVELS,
@@ -142,7 +140,7 @@ def _level_indices(levels: Sequence[int], decoded: Blocks) -> Tensor:
 def _code_words(codes: Tensor, layout: TileSizes) -> Tensor:
     """Pack codes into words, those of 16 outputs interleaved. uint8 [tiles, blocks, bytes]"""
     blocks = codes.view(len(codes), -1, BLOCK)
-    if layout in (Q8_0, WIDE):
+    if layout in (Q8_0, Q8_AFFINE):
         return _words(blocks)
     low = blocks & 15
     nibbles = _words(low[..., :16] | low[..., 16:] << 4)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from ctypes import addressof, pointer, sizeof
+from ctypes import addressof, sizeof
 
 import torch
 from torch import Tensor
 
-from medusa_core.models.blocks.spec import Activation, ActivationSpec, BlockSpec, MlpSpec, Scoring
+from medusa_core.models.blocks.spec import ActivationSpec, BlockSpec, MlpSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear, linears_of
@@ -39,34 +39,24 @@ from medusa_core.runtime.offload.linear import (
     offloaded_layers,
 )
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.lanes import fits_lanes
+from medusa_core.system.native.constants import ActivationCode, ScoringCode, fits_lanes
 from medusa_core.system.native.pool import Workers
 from medusa_core.system.native.structs import (
+    ActivationStruct,
     AttentionStruct,
     BlockStruct,
     ConvolutionStruct,
     DecoderStruct,
-    ExpertsBesideStruct,
     ExpertsStruct,
-    GateStruct,
+    HeadNormStruct,
     LinearStruct,
     MlpShapeStruct,
     NormsStruct,
-    PartNormStruct,
-    PositionsStruct,
+    ParallelExpertsStruct,
     RecurrenceStruct,
+    RopeStruct,
 )
 
-# Of gate.h.
-_GATES = {
-    Activation.SILU: 0,
-    Activation.GELU_TANH: 1,
-    Activation.CLAMPED_SWIGLU: 2,
-    Activation.RELU2: 3,
-    Activation.GELU: 4,
-}
-# Of experts.h.
-_SCORINGS = {Scoring.SOFTMAX: 0, Scoring.TOPK_SOFTMAX: 1, Scoring.SIGMOID: 2}
 # Where the structure of a linear layer is: index in an array, or field of a structure.
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
@@ -86,34 +76,35 @@ class NativeDecoder:
         self._kept: list[Tensor] = []  # float32 copies that the structures point to
         self._num_positions = 0
         self._rope_tables: list[Tensor] = []
-        self._positions = (PositionsStruct * len(model.ropes))()
+        self._ropes = (RopeStruct * len(model.ropes))()
         self._per_layer_width = 0 if model.per_layer is None else model.per_layer.width
         self._places: dict[int, _Place] = {}  # of placeholders, by their ids
         self._second_mixers: list[BlockStruct] = []
         self._num_states = 0  # recurrent layers so far
+        self._recurrences: list[RecurrenceStruct] = []
         self._experts: list[ExpertsStruct] = []
-        self._experts_beside: list[ExpertsBesideStruct] = []
+        self._parallel_experts: list[ParallelExpertsStruct] = []
         self._arrays: list[ctypes.Array[LinearStruct]] = []
         self._blocks = (BlockStruct * config.num_layers)()
         for index, struct in enumerate(self._blocks):
             self._describe(struct, model.blocks[index])
-            struct.token_at = index * struct.token_width
+            struct.per_layer_offset = index * struct.per_layer_width
         self.struct = DecoderStruct(
-            blocks=self._blocks,
+            blocks=addressof(self._blocks),
             final_norm=self._floats(model.final_norm.weight),
             embedding=model.embedding.data_ptr(),
-            embedding_is_half=model.embedding.dtype == torch.bfloat16,
-            layers=config.num_layers,
-            hidden=config.hidden_size,
-            gate=_gate_struct(config.activation),
-            embedding_scale=config.embedding_multiplier,
-            residual_scale=_residual_multiplier(config.blocks),
+            embedding_is_bf16=model.embedding.dtype == torch.bfloat16,
+            num_layers=config.num_layers,
+            hidden_size=config.hidden_size,
+            activation=_activation_struct(config.activation),
+            embedding_multiplier=config.embedding_multiplier,
+            residual_multiplier=_residual_multiplier(config.blocks),
             eps=config.rms_norm_eps,
         )
         if model.per_layer is not None:
-            self.struct.token_projection = addressof(_struct(model.per_layer.projection))
-            self.struct.token_norm = self._floats(model.per_layer.norm.weight)
-            self.struct.token_width = model.per_layer.width
+            self.struct.per_layer_projection = addressof(_struct(model.per_layer.projection))
+            self.struct.per_layer_norm = self._floats(model.per_layer.norm.weight)
+            self.struct.per_layer_width = model.per_layer.width
 
     def extend_rope(self, num_positions: int) -> None:
         """Extend the RoPE tables to a number of positions."""
@@ -125,17 +116,17 @@ class NativeDecoder:
             self._model.rotations(num_positions),
             self._model.query_growth(num_positions),
         )
-        for struct, table in zip(self._positions, tables, strict=True):
+        for struct, table in zip(self._ropes, tables, strict=True):
             self._rope_tables.append(torch.view_as_real(table).contiguous())
-            struct.turns = self._rope_tables[-1].data_ptr()
+            struct.cos_sin = self._rope_tables[-1].data_ptr()
         if growth is not None:
             self._rope_tables.append(growth.float().contiguous())
-            self._positions[0].growth = self._rope_tables[-1].data_ptr()
+            self._ropes[0].attn_temperature_scale = self._rope_tables[-1].data_ptr()
 
     def up_to_layer(self, layer: int) -> DecoderStruct:
         """Return a decoder of the layers before one."""
         struct = DecoderStruct.from_buffer_copy(self.struct)
-        struct.layers = layer
+        struct.num_layers = layer
         return struct
 
     def from_layer(self, layer: int, entering: Tensor) -> DecoderStruct:
@@ -146,16 +137,15 @@ class NativeDecoder:
             entering: Its input, in place of the embedding table. float32 [n, hidden]
         """
         struct = DecoderStruct.from_buffer_copy(self.struct)
-        at = addressof(self._blocks) + layer * sizeof(BlockStruct)
-        struct.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
-        struct.layers = self.struct.layers - layer
+        struct.blocks = addressof(self._blocks) + layer * sizeof(BlockStruct)
+        struct.num_layers = self.struct.num_layers - layer
         set_input(struct, entering)
         return struct
 
     def embed_from(self, embedding: Tensor) -> None:
         """Replace the embedding table from the next pass on. [any, hidden]"""
         self.struct.embedding = embedding.data_ptr()
-        self.struct.embedding_is_half = embedding.dtype == torch.bfloat16
+        self.struct.embedding_is_bf16 = embedding.dtype == torch.bfloat16
 
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Return the number of floats of scratch memory for a pass."""
@@ -167,7 +157,7 @@ class NativeDecoder:
     def layer(self, index: int) -> DecoderStruct:
         """Return a decoder of one layer, with the embedding table and the final norm."""
         one = DecoderStruct.from_buffer_copy(self.struct)
-        one.blocks, one.layers = pointer(self._blocks[index]), 1
+        one.blocks, one.num_layers = addressof(self._blocks[index]), 1
         return one
 
     def fill_placeholders(
@@ -190,28 +180,28 @@ class NativeDecoder:
         for mixer in others:
             self._second_mixers.append(BlockStruct())
             self._describe_mixer(self._second_mixers[-1], block, mixer)
-            struct.beside = addressof(self._second_mixers[-1])
+            struct.parallel_mixer = addressof(self._second_mixers[-1])
         self._num_states += block.spec.state is not None
 
     def _describe_mixer(self, struct: BlockStruct, block: Block, mixer: Mixer | None) -> None:
         """Fill in the fields of a token mixer."""
         config = self._model.config
-        struct.scale = struct.mixer_scale = struct.mlp_scale = struct.query_scale = 1.0
-        struct.kv_heads, struct.head_dim = config.num_kv_heads, config.head_dim
+        struct.output_scale = struct.mixer_scale = struct.mlp_scale = struct.query_scale = 1.0
+        struct.num_kv_heads, struct.head_dim = config.num_kv_heads, config.head_dim
         struct.attention = AttentionStruct(config.num_heads, 0, 0.0, None)
         if mixer is None:
             return
         post = block.post_norm if mixer is block.mixers[0] else None
         pre = self._norm(block.pre_norm, mixer.spec.input_multiplier)
-        struct.attention_norms = NormsStruct(pre, self._norm(post))
+        struct.mixer_norms = NormsStruct(pre, self._norm(post))
         struct.mixer_scale = mixer.spec.output_multiplier
         self._set_linear((struct, "output"), mixer.output)
         if isinstance(mixer, Attention):
             self._attention(struct, mixer)
         elif isinstance(mixer, ShortConvolution):
             self._set_linear((struct, "qkv"), mixer.in_proj)
-            struct.mixed = self._model.config.hidden_size
-            struct.width = 3 * struct.mixed
+            struct.mixer_width = self._model.config.hidden_size
+            struct.qkv_width = 3 * struct.mixer_width
             struct.convolution = self._convolution(mixer.conv, mixer.bias)
         else:
             self._set_linear((struct, "qkv"), mixer.in_proj)
@@ -223,9 +213,9 @@ class NativeDecoder:
         self._set_linear((struct, "qkv"), attention.qkv)
         num_own = spec.owned_kv_heads * (1 if spec.k_eq_v else 2)
         width = (spec.num_heads + num_own) * spec.head_dim
-        struct.width = width + spec.inner * spec.is_gated
-        struct.gates_at = width * spec.is_gated
-        struct.mixed = spec.inner
+        struct.qkv_width = width + spec.inner * spec.is_gated
+        struct.gate_offset = width * spec.is_gated
+        struct.mixer_width = spec.inner
         struct.attention = AttentionStruct(
             spec.num_heads,
             spec.sliding_window or 0,
@@ -233,10 +223,10 @@ class NativeDecoder:
             self._optional(attention.sinks),
         )
         struct.query_scale = spec.softmax_scale
-        struct.kv_heads, struct.head_dim = spec.num_kv_heads, spec.head_dim
-        struct.keys_are_values = spec.k_eq_v
+        struct.num_kv_heads, struct.head_dim = spec.num_kv_heads, spec.head_dim
+        struct.values_are_keys = spec.k_eq_v
         if spec.rope is not None:
-            struct.positions = addressof(self._positions[spec.rope])
+            struct.rope = addressof(self._ropes[spec.rope])
         norm, scales = attention.qk_norm, attention.head_scales
         if scales is not None:
             struct.q_norm = self._part_norm(scales[0], after_rope=True)
@@ -250,21 +240,22 @@ class NativeDecoder:
     def _recurrent(self, struct: BlockStruct, mixer: DeltaNet | Mamba2) -> None:
         """Fill in the fields of a recurrent mixer."""
         shape = mixer.spec.state
-        struct.mixed = shape.num_heads * shape.value_dim
+        struct.mixer_width = shape.num_heads * shape.value_dim
         if isinstance(mixer, DeltaNet):
-            self._set_linear((struct, "gates"), mixer.gates)
+            self._set_linear((struct, "dt"), mixer.gates)
             recurrence = self._delta_net(mixer)
         else:
             recurrence = self._mamba(mixer)
-        struct.width = recurrence.width
-        struct.recurrence = pointer(recurrence)
+        struct.qkv_width = recurrence.width
+        self._recurrences.append(recurrence)
+        struct.recurrence = addressof(recurrence)
 
     def _describe_mlp(self, struct: BlockStruct, block: Block) -> None:
         """Fill in the fields of the MLP or experts, and of the per-layer input."""
         norms = (self._norm(block.pre_mlp_norm), self._norm(block.post_mlp_norm))
         struct.mlp_norms = NormsStruct(*norms)
         struct.mlp_scale = block.spec.mlp_multiplier
-        struct.scale = 1.0 if block.scale is None else float(block.scale)
+        struct.output_scale = 1.0 if block.scale is None else float(block.scale)
         mlp = block.mlp
         assert not isinstance(mlp, HostMlp)  # those are of models on a card
         if isinstance(mlp, ExpertMlps):
@@ -272,19 +263,18 @@ class NativeDecoder:
         elif mlp is not None:
             self._mlp(struct, mlp)
         if block.parallel_experts is not None:
-            struct.experts_beside = addressof(self._experts_beside_of(block.parallel_experts))
-        struct.token_width = self._per_layer_width
+            struct.parallel_experts = addressof(self._parallel_experts_of(block.parallel_experts))
+        struct.per_layer_width = self._per_layer_width
         if block.per_layer is not None:
-            self._set_linear((struct, "token_gate"), block.per_layer.gate)
-            self._set_linear((struct, "token_projection"), block.per_layer.projection)
-            struct.token_norm = self._floats(block.per_layer.norm.weight)
+            self._set_linear((struct, "per_layer_gate"), block.per_layer.gate)
+            self._set_linear((struct, "per_layer_projection"), block.per_layer.projection)
+            struct.per_layer_norm = self._floats(block.per_layer.norm.weight)
 
     def _mlp(self, struct: BlockStruct, mlp: Mlp) -> None:
         """Fill in the fields of an MLP."""
         self._set_linear((struct, "gate_up"), mlp.gate_up)
         self._set_linear((struct, "down"), mlp.down)
-        struct.inner = mlp.spec.width
-        struct.factor_at = mlp.spec.width * mlp.spec.has_gate
+        struct.mlp = _shape_of(mlp.spec)
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
         """Describe experts, their router and their shared expert."""
@@ -293,17 +283,17 @@ class NativeDecoder:
         self._experts.append(struct)
         return struct
 
-    def _experts_beside_of(self, beside: ParallelExperts) -> ExpertsBesideStruct:
+    def _parallel_experts_of(self, beside: ParallelExperts) -> ParallelExpertsStruct:
         """Describe experts in parallel to an MLP."""
         assert isinstance(beside.experts, ExpertMlps)  # see `_describe_mlp`
-        struct = ExpertsBesideStruct(
+        struct = ParallelExpertsStruct(
             experts=addressof(self._experts_of(beside.experts)),
             pre_norm=self._norm(beside.pre_norm),
             router_norm=self._norm(beside.router_norm),
             post_norm=self._norm(beside.post_norm),
             post_mlp_norm=self._norm(beside.post_mlp_norm),
         )
-        self._experts_beside.append(struct)
+        self._parallel_experts.append(struct)
         return struct
 
     def _set_linear(self, place: _Place, linear: QuantLinear) -> None:
@@ -323,24 +313,24 @@ class NativeDecoder:
         keys, inner = shape.num_key_heads * shape.key_dim, shape.num_heads * shape.value_dim
         return RecurrenceStruct(
             conv=self._convolution(net.conv, None),
-            rate=self._floats(net.rate),
-            bias=self._floats(net.dt_bias),
+            decay_rate=self._floats(net.rate),
+            dt_bias=self._floats(net.dt_bias),
             norm=self._floats(net.norm.weight.repeat(shape.num_heads)),
             shape=shape_struct(shape),
-            place=self._num_states,
-            tiles=0 if grouped is None else grouped[0],
-            together=shape.value_dim,
+            state_index=self._num_states,
+            tiled_key_heads=0 if grouped is None else grouped[0],
+            norm_group_size=shape.value_dim,
             is_delta=True,
             width=shape.channels + inner,
-            inputs_at=0,
-            gate_at=shape.channels,
-            queries_at=0,
-            keys_at=keys,
-            values_at=2 * keys,
-            steps_apart=True,
-            steps_width=2 * shape.num_heads,
-            steps_at=shape.num_heads,
-            most_step=math.inf,
+            conv_offset=0,
+            gate_offset=shape.channels,
+            query_offset=0,
+            key_offset=keys,
+            value_offset=2 * keys,
+            has_own_dt=True,
+            dt_width=2 * shape.num_heads,
+            dt_offset=shape.num_heads,
+            max_dt=math.inf,
             eps=net.norm.eps,
         )
 
@@ -351,25 +341,25 @@ class NativeDecoder:
         total = inner + shape.channels + shape.num_heads
         return RecurrenceStruct(
             conv=self._convolution(mamba.conv, mamba.conv_bias),
-            rate=self._floats(mamba.rate),
-            bias=self._floats(mamba.dt_bias),
+            decay_rate=self._floats(mamba.rate),
+            dt_bias=self._floats(mamba.dt_bias),
             skip=self._floats(mamba.skip),
             norm=None if norm is None else self._floats(norm.weight),
-            factors=self._optional(mamba.factors),
+            input_scale=self._optional(mamba.factors),
             shape=shape_struct(shape),
-            place=self._num_states,
-            together=inner // shape.num_key_heads,
-            gates_first=not mamba.spec.norm_before_gate or norm is None,
+            state_index=self._num_states,
+            norm_group_size=inner // shape.num_key_heads,
+            is_gated_before_norm=not mamba.spec.norm_before_gate or norm is None,
             width=total,
-            inputs_at=inner,
-            gate_at=0,
-            queries_at=inner + width,
-            keys_at=inner,
-            values_at=0,
-            steps_width=total,
-            steps_at=inner + shape.channels,
-            least_step=mamba.spec.time_step_min,
-            most_step=mamba.spec.time_step_max,
+            conv_offset=inner,
+            gate_offset=0,
+            query_offset=inner + width,
+            key_offset=inner,
+            value_offset=0,
+            dt_width=total,
+            dt_offset=inner + shape.channels,
+            min_dt=mamba.spec.time_step_min,
+            max_dt=mamba.spec.time_step_max,
             eps=0.0 if norm is None else norm.eps,
         )
 
@@ -383,11 +373,11 @@ class NativeDecoder:
             return None
         return self._floats(norm.weight if factor == 1 else norm.weight * factor)
 
-    def _part_norm(self, weight: Tensor | None, after_rope: bool = False) -> PartNormStruct:
+    def _part_norm(self, weight: Tensor | None, after_rope: bool = False) -> HeadNormStruct:
         """Describe a norm of queries, keys or values; an empty structure without a weight."""
         if weight is None:
-            return PartNormStruct()
-        return PartNormStruct(self._floats(weight), len(weight), after_rope)
+            return HeadNormStruct()
+        return HeadNormStruct(self._floats(weight), len(weight), after_rope)
 
     def _floats(self, vector: Tensor) -> int:
         """Keep a vector as float32, and return its address."""
@@ -420,15 +410,16 @@ def describe_experts(
     if experts.shared is not None:
         set_linear((struct, "shared_gate_up"), experts.shared.gate_up)
         set_linear((struct, "shared_down"), experts.shared.down)
-        struct.shared = _shape_of(experts.shared.spec)
+        struct.shared_mlp = _shape_of(experts.shared.spec)
     if experts.shared_gate is not None:
         set_linear((struct, "shared_gate"), experts.shared_gate)
     struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
-    struct.bias, struct.scales = floats(experts.bias), floats(experts.scales)
-    struct.shape, struct.routing = _shape_of(experts.spec.experts), _SCORINGS[routing.scoring]
-    struct.count, struct.chosen = routing.num_experts, routing.num_experts_per_tok
-    struct.normalises, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
-    struct.scale = routing.routed_scaling_factor
+    struct.router_bias, struct.expert_scales = floats(experts.bias), floats(experts.scales)
+    struct.mlp, struct.scoring = _shape_of(experts.spec.experts), ScoringCode[routing.scoring.name]
+    struct.num_experts = routing.num_experts
+    struct.num_experts_per_tok = routing.num_experts_per_tok
+    struct.norm_topk_prob, struct.sum_eps = routing.norm_topk_prob, SUM_EPS
+    struct.routed_scaling_factor = routing.routed_scaling_factor
     widths = (one.packed_width for one in linears_of(experts) if isinstance(one, NativeLinear))
     struct.packed_width = max(widths, default=0)  # from disk they come without adapters
     return struct, gate_ups, downs
@@ -452,7 +443,7 @@ class NativeExperts:
         self._linears = list(linears_of(experts))  # they own the weights
         self._kept: list[Tensor] = []
         self._struct, *self._arrays = describe_experts(experts, _put, self._floats)
-        self._gate = _gate_struct(config.activation)
+        self._activation = _activation_struct(config.activation)
         self._scratch = torch.empty(0)
 
     @staticmethod
@@ -476,7 +467,7 @@ class NativeExperts:
             self._scratch = torch.empty(needed)
         pool = self._workers.decoding.awake()
         self._library.run_experts(
-            *(pool, experts, addressof(self._gate), self._hidden, rows.data_ptr()),
+            *(pool, experts, addressof(self._activation), self._hidden, rows.data_ptr()),
             *(read.data_ptr(), count, self._scratch.data_ptr(), y.data_ptr()),
         )
         return y
@@ -491,8 +482,8 @@ class NativeExperts:
 
 def set_input(struct: DecoderStruct, entering: Tensor) -> None:
     """Replace a decoder's embedding table by its input rows. float32 [..., hidden]"""
-    struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
-    struct.embedding_scale, struct.token_projection = 1.0, None
+    struct.embedding, struct.embedding_is_bf16 = entering.data_ptr(), False
+    struct.embedding_multiplier, struct.per_layer_projection = 1.0, None
 
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
@@ -512,9 +503,9 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     return NativeDecoder(library, model) if library is not None and fits else None
 
 
-def _gate_struct(spec: ActivationSpec) -> GateStruct:
+def _activation_struct(spec: ActivationSpec) -> ActivationStruct:
     """Describe an activation."""
-    return GateStruct(_GATES[spec.kind], spec.swiglu_limit, spec.gate_multiplier)
+    return ActivationStruct(ActivationCode[spec.kind.name], spec.swiglu_limit, spec.gate_multiplier)
 
 
 def _shape_of(mlp: MlpSpec) -> MlpShapeStruct:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.system.native.lanes import LANES, MOST_TAPS
+from medusa_core.system.native.constants import LANES, MAX_KERNEL_SIZE
 
 
 def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | None:
@@ -22,8 +22,8 @@ def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | No
         reason = "transformers runs it"
     elif odd:
         reason = f"it has rows of {odd[0]} numbers, which isn't a multiple of {LANES}"
-    elif taps > MOST_TAPS:
-        reason = f"its convolutions read {taps} rows, more than {MOST_TAPS}"
+    elif taps > MAX_KERNEL_SIZE:
+        reason = f"its convolutions read {taps} rows, more than {MAX_KERNEL_SIZE}"
     else:
         return None if formats is None else _why_not_formats(config, formats)
     return reason

@@ -15,10 +15,10 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import whole_blocks
 from medusa_core.runtime.kv.states import RecurrentStates
-from medusa_core.system.native.lanes import LANES
+from medusa_core.system.native.constants import LANES
 from medusa_core.system.native.structs import (
     CacheStruct,
-    LayerRowsStruct,
+    LayerCacheStruct,
     StateShapeStruct,
     StatesStruct,
 )
@@ -67,21 +67,21 @@ class PanelCache(KvCache):
         cpu = torch.device("cpu")
         super().__init__(config, dtype, cpu, whole_blocks(capacity), memory=memory, store=store)
         self._library = library
-        self._layers = (LayerRowsStruct * config.num_layers)()
+        self._layers = (LayerCacheStruct * config.num_layers)()
         # Layers that share rows have the place of the earlier layer that owns them.
         for layer, shape in enumerate(config.layers):
             owner = shape.layer if isinstance(shape, SharedRows) else layer
             if owner in self._places:
                 self._places[layer] = self._places[owner]
             self._layers[layer].is_shared = owner != layer or owner not in self._places
-        self._offloaded_layer = LayerRowsStruct()  # the one that is computed now
+        self._offloaded_layer = LayerCacheStruct()  # the one that is computed now
         self._stateful = [
             layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
         ]
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
-            is_half=dtype == torch.bfloat16,
+            is_bf16=dtype == torch.bfloat16,
         )
         self.address = addressof(self._struct)
         self._point()
@@ -99,8 +99,8 @@ class PanelCache(KvCache):
                 _point_at(self._layers[layer], self._parts[part][place])
         if self.states is not None:
             for place, layer in enumerate(self._stateful):
-                self._layers[layer].tail = self.states.layer(place).tail.data_ptr()
-                self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
+                self._layers[layer].conv.state = self.states.layer(place).tail.data_ptr()
+                self._layers[layer].conv.inputs = self.states.steps.inputs[place].data_ptr()
 
     def resize(self, memory: Tensor, slots: int) -> None:
         """Resize in place, and update the C structures."""
@@ -177,11 +177,22 @@ class PanelCache(KvCache):
         if isinstance(self.states, PanelStates):
             self.states.mark_applied()
 
-    def from_layer(self, layer: int) -> CacheStruct:
-        """Return a C `Cache` of the layers from one on; the memory is this cache's.
+    def from_layer(self, layer: int) -> ctypes.Array[CacheStruct]:
+        """Return a C `Cache` of the layers from one on, then its prefixes; they share this memory.
 
         For an offloaded layer it describes that layer alone, with the rows that are prefetched now.
         """
+        prefixes = [self.prefix] if isinstance(self.prefix, PanelCache) else []
+        while prefixes and isinstance(prefixes[-1].prefix, PanelCache):
+            prefixes.append(prefixes[-1].prefix)
+        structs = (CacheStruct * (1 + len(prefixes)))()
+        for place, cache in enumerate((self, *prefixes)):
+            structs[place] = cache._struct_from_layer(layer)
+            if place:
+                structs[place - 1].prefix = addressof(structs) + place * sizeof(CacheStruct)
+        return structs
+
+    def _struct_from_layer(self, layer: int) -> CacheStruct:
         struct = CacheStruct.from_buffer_copy(self._struct)
         if self.offloaded is not None and self.is_offloaded(layer):
             view = self.offloaded.view(layer)
@@ -189,11 +200,8 @@ class PanelCache(KvCache):
             struct.layers, struct.num_layers = addressof(self._offloaded_layer), 1
             struct.capacity = view.shape[2]
             return struct  # such caches share no rows
-        struct.layers = addressof(self._layers) + layer * sizeof(LayerRowsStruct)
+        struct.layers = addressof(self._layers) + layer * sizeof(LayerCacheStruct)
         struct.num_layers -= layer
-        if isinstance(self.prefix, PanelCache):
-            struct.held = self.prefix.from_layer(layer)
-            struct.prefix = addressof(struct.held)
         return struct
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
@@ -232,7 +240,7 @@ class PanelCache(KvCache):
             return []
         now = [part.clone() for part in self.states.current]
         struct = StatesStruct.from_buffer_copy(self.states_struct)
-        struct.state, struct.tail = (part.data_ptr() for part in now)
+        struct.state, struct.conv_state = (part.data_ptr() for part in now)
         # In C: its order of summation is that of a pass.
         self._library.apply_pending(None, addressof(struct), self.states.num_pending)
         return now
@@ -254,7 +262,7 @@ class PanelCache(KvCache):
             Keys and values, each [kv heads, rows, head_dim].
         """
         _, num_kv, _, head_dim = layer.shape
-        size = 2 if self._struct.is_half else 1
+        size = 2 if self._struct.is_bf16 else 1
         keys = layer[0].view(num_kv, -1, head_dim // size, LANES, size)[:, panels]
         values = layer[1].view(num_kv, -1, LANES // size, head_dim, size)[:, panels]
         by_slot = (keys.transpose(2, 3), values.transpose(3, 4))
@@ -272,7 +280,7 @@ class PanelCache(KvCache):
     def _compact_parts(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
         """Move accepted rows of some layers to the front, by the library."""
         layers = [layer for part in parts for layer in part]
-        structs = (LayerRowsStruct * len(layers))()
+        structs = (LayerCacheStruct * len(layers))()
         for struct, rows in zip(structs, layers, strict=True):
             _point_at(struct, rows)
         cache = CacheStruct.from_buffer_copy(self._struct)
@@ -286,10 +294,10 @@ class PanelCache(KvCache):
         self._library.keep_rows(addressof(cache), first, addressof(ids), len(slots))
 
 
-def _point_at(struct: LayerRowsStruct, rows: Tensor) -> None:
+def _point_at(struct: LayerCacheStruct, rows: Tensor) -> None:
     """Describe a layer's rows to the library. [2, kv heads, slots, head_dim]"""
     struct.words = rows.data_ptr()
-    _, struct.kv_heads, _, struct.head_dim = rows.shape
+    _, struct.num_kv_heads, _, struct.head_dim = rows.shape
 
 
 def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
@@ -298,8 +306,8 @@ def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
     return StatesStruct(
         *(part.data_ptr() for part in (*states.current, *steps)),
         shape=shape_struct(shape),
-        layers=len(config.state_layers),
-        step_rows=steps.inputs.shape[1],
+        num_layers=len(config.state_layers),
+        max_steps=steps.inputs.shape[1],
     )
 
 

@@ -30,7 +30,7 @@ from medusa_core.runtime.offload.linear import (
 from medusa_core.runtime.offload.memory import MemoryLayers
 from medusa_core.system.components import version_of
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.structs import ABI_VERSION
+from medusa_core.system.native.constants import WEIGHTS_LAYOUT
 
 _LAYOUT = 1  # version of the file; older ones are written again
 
@@ -117,7 +117,7 @@ class OffloadStore:
 
 def _key(made_from: Mapping[str, object]) -> str:
     """Hash what layers are made from, and the versions of the kernels that their layout serves."""
-    compiled = None if native_library() is None else ABI_VERSION
+    compiled = None if native_library() is None else WEIGHTS_LAYOUT
     versions = {"layout": _LAYOUT, "compiled": compiled, "bitsandbytes": version_of("bitsandbytes")}
     text = json.dumps([dict(made_from), versions], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

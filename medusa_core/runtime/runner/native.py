@@ -170,7 +170,7 @@ class NativeRunner(Runner):
         divisor, cap = config.logits_scaling, config.final_logit_softcapping or 0.0
         if divisor != 1 or cap:
             pool = self.workers.decoding.awake()
-            self._library.bound_scores(scores.data_ptr(), scores.numel(), divisor, cap, pool)
+            self._library.scale_logits(scores.data_ptr(), scores.numel(), divisor, cap, pool)
         return scores
 
     def _forward(
@@ -197,7 +197,7 @@ class NativeRunner(Runner):
         tapped = self.taps if some is None else some.taps
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
-        structs: list[CacheStruct | None] = []  # kept alive during the pass
+        structs: list[ctypes.Array[CacheStruct] | None] = []  # kept alive during the pass
         caches: list[PanelCache] = []
         for sequence, (ids_of, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
@@ -206,10 +206,11 @@ class NativeRunner(Runner):
             sequence.is_decided = decided
             if kv.states_struct is not None:
                 sequence.states = addressof(kv.states_struct)
-            sequence.pending = kv.num_pending
-            sequence.rows, sequence.length = len(ids_of), kv.length
-            sequence.parents = parents.buffer_info()[0]
-            sequence.depths = depths.buffer_info()[0]
+            sequence.num_pending = kv.num_pending
+            tree = sequence.tree
+            tree.num_rows, tree.num_committed = len(ids_of), kv.length
+            tree.parents = parents.buffer_info()[0]
+            tree.depths = depths.buffer_info()[0]
             upper = None if some is None or not some.first else kv.from_layer(some.first)
             sequence.cache = kv.address if upper is None else addressof(upper)
             structs.append(upper)
@@ -221,12 +222,12 @@ class NativeRunner(Runner):
         taps = (ctypes.c_int32 * len(tapped))(*tapped)
         pass_struct = self._pass
         pass_struct.sequences, pass_struct.num_sequences = addressof(sequences), len(parts)
-        pass_struct.rows, pass_struct.token_ids = count, addressof(ids)
+        pass_struct.num_rows, pass_struct.token_ids = count, addressof(ids)
         pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
         if per_layer is not None:
-            pass_struct.per_layer = per_layer.data_ptr()
+            pass_struct.per_layer_inputs = per_layer.data_ptr()
             pass_struct.per_layer_width = per_layer.shape[1]
-        pass_struct.workers = pool.num_workers
+        pass_struct.num_workers = pool.num_workers
         pass_struct.scratch = self._scratch.data_ptr()
         rows = range(count) if wanted is None else wanted
         if some is None:
@@ -259,10 +260,10 @@ class NativeRunner(Runner):
         """Run a pass through the layers of a decoder, and return the states of the wanted rows."""
         # The last layer can skip rows only at the start of the pass, so not of several sequences.
         first = wanted[0] if pass_struct.num_sequences == 1 else 0
-        count = pass_struct.rows
+        count = pass_struct.num_rows
         width = (1 + pass_struct.num_taps) * self._model.config.hidden_size
         states = torch.empty(count - first, width)
-        pass_struct.first_wanted, pass_struct.hidden = first, states.data_ptr()
+        pass_struct.first_output_row, pass_struct.hidden_states = first, states.data_ptr()
         self._library.forward(addressof(decoder), addressof(pass_struct), pool.awake())
         mark_applied(caches)
         if len(wanted) == count - first:

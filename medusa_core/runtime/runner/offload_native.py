@@ -78,7 +78,7 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         """Run a pass layer by layer, and in each layer batch by batch."""
         config, tiers = self._model.config, self.tiers
         sequences = (SequenceStruct * len(caches)).from_address(pass_struct.sequences)
-        batches = tiers.batches([sequence.rows for sequence in sequences])
+        batches = tiers.batches([sequence.tree.num_rows for sequence in sequences])
         parts = [_BatchPass(batch, pass_struct, caches, wanted) for batch in batches]
         counts, layers = [batch.num_rows for batch in batches], range(config.num_layers)
         states = torch.empty(len(wanted), 1 + len(self.taps), config.hidden_size)
@@ -172,16 +172,18 @@ class _BatchPass:
         self._caches = caches[batch.sequences]
         self._first_sequence = whole.sequences + sizeof(SequenceStruct) * batch.sequences.start
         self._struct = PassStruct.from_buffer_copy(whole)
-        self._struct.rows, self._struct.num_sequences = count, len(self._caches)
+        self._struct.num_rows, self._struct.num_sequences = count, len(self._caches)
         self._struct.token_ids = whole.token_ids + sizeof(ctypes.c_int64) * start
-        if whole.per_layer:
-            self._struct.per_layer = whole.per_layer + _FLOAT_BYTES * whole.per_layer_width * start
+        if whole.per_layer_inputs:
+            self._struct.per_layer_inputs = (
+                whole.per_layer_inputs + _FLOAT_BYTES * whole.per_layer_width * start
+            )
         # After the first layer, row i looks up row i of the layer before.
         self._ids = (ctypes.c_int64 * count)(*range(count))
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # taps: input and output of the one layer
         self._struct.taps, self._struct.num_taps = addressof(self._both_ends), 2
         self._sequences = (SequenceStruct * len(self._caches))()
-        self._of_layer: list[CacheStruct] = []
+        self._of_layer: list[ctypes.Array[CacheStruct]] = []
 
     def look_up(self, model: Decoder, layer: DecoderStruct) -> None:
         """Read embeddings of the batch's tokens from the model's file, for the first layer.
@@ -194,7 +196,7 @@ class _BatchPass:
         assert vectors is not None  # the table is in the file
         self.input = vectors
         layer.embedding = vectors.data_ptr()
-        layer.embedding_is_half = vectors.dtype == torch.bfloat16
+        layer.embedding_is_bf16 = vectors.dtype == torch.bfloat16
         self._struct.token_ids = addressof(self._ids)
 
     @property
@@ -214,9 +216,9 @@ class _BatchPass:
         ctypes.memmove(self._sequences, self._first_sequence, sizeof(self._sequences))
         self._of_layer = [kv.from_layer(layer) for kv in self._caches]
         for sequence, kv, struct in zip(self._sequences, self._caches, self._of_layer, strict=True):
-            sequence.pending, sequence.cache = kv.num_pending, addressof(struct)
+            sequence.num_pending, sequence.cache = kv.num_pending, addressof(struct)
         one.sequences = addressof(self._sequences)
-        one.hidden, one.first_wanted = x.data_ptr(), first
+        one.hidden_states, one.first_output_row = x.data_ptr(), first
         if layer:
             one.token_ids = addressof(self._ids)
         return one

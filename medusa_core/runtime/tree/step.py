@@ -40,10 +40,10 @@ class RowBudget(NamedTuple):
         levels: Number of levels worth drafting at once; None for all.
         lookahead: Sizes of lookahead decoding.
         growth: One of `GROWTHS`; in a chain no node has more than one child.
-        acceptance_ratios: Factors of drafters' probabilities, indexed as `trust` in growth.h; they
+        acceptance_ratios: Factors of drafters' probabilities, indexed as in `GrowthStruct`; they
             are learned, so they may change between two steps. float32; empty for 1.
         draft_costs: Acceptance rate of each level, and its costs of drafting after the first path
-            and after another one. float32, [MOST_LEVELS · 3]; empty if drafting costs nothing.
+            and after another one. float32, [MAX_LEVELS · 3]; empty if drafting costs nothing.
     """
 
     most: int

@@ -36,19 +36,22 @@ from medusa_core.speculation.drafters.source import (
     Paths,
 )
 from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.constants import (
+    MAX_LEVELS,
+    MAX_OFFERS,
+    MAX_SOURCES,
+    MAX_TREE_NODES,
+    MIN_OFFER_VALUE,
+    RATIO_DEPTHS,
+    RATIO_RANGES,
+    NodeRank,
+)
 from medusa_core.system.native.structs import (
     CandidatesStruct,
     GrowthStruct,
     NodeStruct,
 )
 
-MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
-MOST_OFFERS, _MIN_OFFERED = 128, 0.01  # as in growth.h, too
-# A node's rank: most probable after most probable ones only, most probable after others, second,
-# or lower.
-ON_SPINE, OFF_SPINE, SECOND, FURTHER = KINDS = range(4)
-RATIO_DEPTHS = 4  # deeper nodes share the last one's ratio
-RANGES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)  # upper ends of ranges of probabilities
 _ROOT = Paths(1, 0, array("i"))
 _BYTES = 4
 _OFFER = Struct("iif")  # parent offer, token, probability
@@ -95,7 +98,7 @@ class Growth(Protocol):
 
 
 class _Costs(NamedTuple):
-    """Costs of a budget in tokens; see `RowBudget` and growth.h.
+    """Costs of a budget in tokens; see `RowBudget`.
 
     Attributes:
         rows: `RowBudget.row_costs`.
@@ -131,9 +134,9 @@ def make_growth(budget: RowBudget, weights: Sequence[float]) -> Growth:
         budget: Maximum rows of trees, and their costs.
         weights: Weight of each source in the mixture, or 0; see `SourceSpec`.
     """
-    assert len(weights) <= MOST_SOURCES
+    assert len(weights) <= MAX_SOURCES
     library = native_library()
-    if library is None or budget.most > MOST_GROWN:
+    if library is None or budget.most > MAX_TREE_NODES:
         return GrowthInPython(budget, weights)
     return CompiledGrowth(library, budget, weights)
 
@@ -146,10 +149,10 @@ class CompiledGrowth:
         self._library = library
         rows, self._budget, self._costs = budget.most, budget, _Costs.of(budget)
         self._nodes = (NodeStruct * rows)()
-        self._paths = array("i", bytes(_BYTES * rows * MOST_LEVELS))
+        self._paths = array("i", bytes(_BYTES * rows * MAX_LEVELS))
         self._nodes_out, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
         self._order, self._open = (c_int32 * rows)(), (c_int32 * rows)()
-        self._offers = (c_int32 * (_OFFER.size // _BYTES * MOST_OFFERS))()
+        self._offers = (c_int32 * (_OFFER.size // _BYTES * MAX_OFFERS))()
         self._offer_bytes, self._offers_address = (
             memoryview(self._offers).cast("B"),
             addressof(self._offers),
@@ -158,20 +161,20 @@ class CompiledGrowth:
         self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
         self._struct = GrowthStruct(
-            trust=_address(budget.acceptance_ratios),
-            chain=budget.growth == CHAIN,
+            acceptance_ratios=_address(budget.acceptance_ratios),
+            is_chain=budget.growth == CHAIN,
             nodes=addressof(self._nodes),
             order=addressof(self._order),
             open=addressof(self._open),
             paths=self._paths.buffer_info()[0],
-            finished=addressof(self._nodes_out),
-            chances=addressof(self._chances),
-            offered=addressof(self._offered),
+            result=addressof(self._nodes_out),
+            probabilities=addressof(self._chances),
+            offer_of_node=addressof(self._offered),
         )
         self._address = addressof(self._struct)
         self._candidate_structs = (CandidatesStruct * len(weights))(
             *(
-                CandidatesStruct(weight=weight, mark=1 << place)
+                CandidatesStruct(weight=weight, source=1 << place)
                 for place, weight in enumerate(weights)
             )
         )
@@ -181,15 +184,15 @@ class CompiledGrowth:
     def scale_costs(self, factor: float) -> None:
         """Multiply the budget's costs by a factor, in the structure that the library reads."""
         self._costs = costs = _Costs.of(self._budget).times(factor)
-        self._struct.prices = _address(costs.rows)
-        self._struct.floors = _address(costs.floors)
-        self._struct.asking = _address(costs.drafts)
-        self._struct.least = min(costs.floors, default=0.0)
+        self._struct.row_costs = _address(costs.rows)
+        self._struct.min_values = _address(costs.floors)
+        self._struct.draft_costs = _address(costs.drafts)
+        self._struct.min_value = min(costs.floors, default=0.0)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         """Grow a tree, one call of the library per level; see `Growth`."""
         library, struct, address = self._library, self._struct, self._address
-        struct.rows = num_rows
+        struct.max_nodes = num_rows
         struct.offers = self._offers_address if self.records_offers else None
         library.grow_begin(address)
         paths = _ROOT
@@ -204,7 +207,7 @@ class CompiledGrowth:
             self._out_bytes[: 2 * _BYTES * count].tobytes(),
             self._nodes_out[2 * count + 1 : 3 * count],
             self._chance_bytes[: _BYTES * (count - 1)].tobytes(),
-            struct.promised,
+            struct.expected_accepted,
             self._offer_bytes[: _OFFER.size * struct.num_offers].tobytes(),
         )
 
@@ -220,7 +223,7 @@ def _fill(candidates: Candidates | None, filled: CandidatesStruct) -> None:
         filled.size, filled.counts = 0, None
         return
     filled.tokens, filled.size = candidates.token_ids.buffer_info()
-    filled.chances = candidates.chances.buffer_info()[0]
+    filled.probabilities = candidates.chances.buffer_info()[0]
     counts = candidates.counts
     filled.counts = None if counts is None else counts.buffer_info()[0]
 
@@ -248,18 +251,18 @@ def min_values(row_costs: Sequence[float]) -> array[float]:
     return array("f", reversed(list(accumulate(reversed(floors), min))))
 
 
-def ratio_index(source: int, kind: int, depth: int, chance: float) -> int:
+def ratio_index(source: int, rank: int, depth: int, chance: float) -> int:
     """Index of a token's factor in `RowBudget.acceptance_ratios`.
 
     Args:
         source: Index of the source that proposed it; the number of sources if several did.
-        kind: One of `KINDS`.
+        rank: Its `NodeRank`.
         depth: Its depth, from 1.
         chance: Its probability.
     """
-    in_range = sum(chance > end for end in RANGES)
-    place = (source * len(KINDS) + kind) * RATIO_DEPTHS + min(depth, RATIO_DEPTHS) - 1
-    return place * (len(RANGES) + 1) + in_range
+    in_range = sum(chance > end for end in RATIO_RANGES)
+    place = (source * len(NodeRank) + rank) * RATIO_DEPTHS + min(depth, RATIO_DEPTHS) - 1
+    return place * (len(RATIO_RANGES) + 1) + in_range
 
 
 @dataclass(slots=True)
@@ -271,7 +274,7 @@ class _Node:
         value: Corrected probability of the path.
         chance: Probability of its token, as proposed.
         marks: Bit mask of the sources that proposed it.
-        kind: One of `KINDS`.
+        rank: Rank among its siblings.
         offer: Index of its recorded offer; -1 for none.
     """
 
@@ -279,7 +282,7 @@ class _Node:
     value: float
     chance: float
     marks: int
-    kind: int = ON_SPINE
+    rank: NodeRank = NodeRank.GREEDY
     offer: int = -1
 
 
@@ -319,7 +322,7 @@ class GrowthInPython:
         nodes: list[_Node] = []
         open_nodes = [_Node((), 1.0, 1.0, 0)] if num_rows > 1 else []
         level = 0
-        while open_nodes and level < MOST_LEVELS:
+        while open_nodes and level < MAX_LEVELS:
             flat = [token_id for node in open_nodes for token_id in node.path]
             paths = Paths(len(open_nodes), level, array("i", flat))
             answers = [source.candidates(paths) for source in sources]
@@ -339,14 +342,14 @@ class GrowthInPython:
         chances = [max(found.mixed, found.pointed) for found in candidates.values()]
         comparable = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
         ranked = sorted(comparable, key=lambda place: -chances[place])[:2]
-        first = ON_SPINE if above.kind == ON_SPINE else OFF_SPINE
-        kinds = dict(zip(ranked, (first, SECOND), strict=False))
+        first = NodeRank.GREEDY if above.rank == NodeRank.GREEDY else NodeRank.FIRST
+        ranks = dict(zip(ranked, (first, NodeRank.SECOND), strict=False))
         nodes = []
         for place, (token_id, found) in enumerate(candidates.items()):
-            chance, kind = chances[place], kinds.get(place, FURTHER)
+            chance, rank = chances[place], ranks.get(place, NodeRank.LOWER)
             path = (*above.path, token_id)
-            value = above.value * self._corrected(chance, found.marks, kind, len(path))
-            node = _Node(path, value, chance, found.marks, kind)
+            value = above.value * self._corrected(chance, found.marks, rank, len(path))
+            node = _Node(path, value, chance, found.marks, rank)
             if self.records_offers:
                 node.offer = self._offer(above, node)
             nodes.append(node)
@@ -355,18 +358,18 @@ class GrowthInPython:
         comparable_nodes = [node for node in nodes if node.value > -1.0]  # not NaN
         return [max(comparable_nodes, key=lambda node: node.value)] if comparable_nodes else []
 
-    def _corrected(self, chance: float, marks: int, kind: int, depth: int) -> float:
+    def _corrected(self, chance: float, marks: int, rank: int, depth: int) -> float:
         """A token's probability times its acceptance ratio."""
         if not self._ratios:
             return chance
         source = len(self._weights) if marks & (marks - 1) else marks.bit_length() - 1
-        return min(chance * self._ratios[ratio_index(source, kind, depth, chance)], 1.0)
+        return min(chance * self._ratios[ratio_index(source, rank, depth, chance)], 1.0)
 
     def _open_nodes(self, nodes: list[_Node], level: int, num_rows: int) -> list[_Node]:
         """Nodes of a level whose children are drafted next, the most valuable first."""
         opened: list[_Node] = []
         for place, node in enumerate(nodes, start=2):
-            is_at_end = len(node.path) != level or place >= num_rows or level == MOST_LEVELS
+            is_at_end = len(node.path) != level or place >= num_rows or level == MAX_LEVELS
             if is_at_end or not self._is_profitable(node, place):
                 continue
             floor = self._floors[place - 1] if self._floors else 0.0
@@ -405,7 +408,7 @@ class GrowthInPython:
     def _offer(self, above: _Node, node: _Node) -> int:
         """Record a candidate for a trace; returns its index, or -1 if it isn't recorded."""
         place, is_offered = len(self._offers), above.offer >= 0 or not above.path
-        if not node.value >= _MIN_OFFERED or place == MOST_OFFERS or not is_offered:
+        if not node.value >= MIN_OFFER_VALUE or place == MAX_OFFERS or not is_offered:
             return -1
         self._offers.append(_OFFER.pack(above.offer, node.path[-1], node.chance))
         return place

@@ -13,7 +13,7 @@ from medusa_core.messages import NUM_ALTERNATIVES
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import Acceptance
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.lanes import LANES
+from medusa_core.system.native.constants import LANES
 
 _BYTES = 4
 
@@ -22,7 +22,7 @@ class BestWalk:
     """Follows the largest logit of each row, the first of equal ones; not thread-safe."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._walk_best = library.walk_best
+        self._walk_greedy = library.walk_greedy
         self._make_room(16)
 
     def __call__(self, tree: TokenTree, scores: Tensor, traces: bool) -> Acceptance | None:
@@ -42,7 +42,7 @@ class BestWalk:
         if num_nodes > self._num_nodes:
             self._make_room(num_nodes)
         walked = self._walked
-        count = self._walk_best(
+        count = self._walk_greedy(
             scores.data_ptr(),
             scores.shape[1],
             token_ids.buffer_info()[0],

@@ -12,24 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from medusa_core.runtime.tree.step import Proposal
-from medusa_core.speculation.drafters.growth import (
-    FURTHER,
-    KINDS,
-    OFF_SPINE,
-    ON_SPINE,
-    RANGES,
-    RATIO_DEPTHS,
-    SECOND,
-    ratio_index,
-)
+from medusa_core.speculation.drafters.growth import ratio_index
+from medusa_core.system.native.constants import RATIO_DEPTHS, RATIO_RANGES, NodeRank
 
 _PRIOR = 6.0  # a source's own probability counts as much as so many expected drafts
 _MIN, _MAX = 0.05, 3.0
 _UPDATE_STEPS = 32  # steps between two tables, after as many at the start
 _FADING = 0.97  # from table to table, so that drafts that became rare are tried again
-_NUM_RANGES = len(RANGES) + 1
-_KIND_CELLS = RATIO_DEPTHS * _NUM_RANGES
-_SOURCE_CELLS = len(KINDS) * _KIND_CELLS
+_NUM_RANGES = len(RATIO_RANGES) + 1
+_RANK_CELLS = RATIO_DEPTHS * _NUM_RANGES
+_SOURCE_CELLS = len(NodeRank) * _RANK_CELLS
 
 
 class AcceptanceRatios:
@@ -70,19 +62,20 @@ class AcceptanceRatios:
         """Table cell and probability of each child of the path's nodes, by node."""
         shape = proposal.tree.shape
         probabilities = proposal.odds().of_drafts(shape.num_nodes - 1)
-        cells, is_spine = {}, True
+        cells, is_greedy = {}, True
         for place, node in enumerate(path):
             known = {child: probabilities[child - 1] for child in shape.children[node]}
             ranked = sorted(known, key=lambda child: -(known[child] or 0.0))
-            first = ON_SPINE if is_spine else OFF_SPINE
-            for child, kind in zip(ranked, (first, SECOND, *[FURTHER] * len(ranked)), strict=False):
+            first = NodeRank.GREEDY if is_greedy else NodeRank.FIRST
+            ranks = (first, NodeRank.SECOND, *[NodeRank.LOWER] * len(ranked))
+            for child, rank in zip(ranked, ranks, strict=False):
                 if probability := known[child]:
                     drafter = proposal.sources[child].drafter
                     source = self._indices.get(drafter, len(self._indices))
-                    cell = ratio_index(source, kind, shape.depths[child], probability)
+                    cell = ratio_index(source, rank, shape.depths[child], probability)
                     cells[child] = (cell, probability)
             followed = path[place + 1 : place + 2]
-            is_spine = is_spine and list(followed) == ranked[:1]
+            is_greedy = is_greedy and list(followed) == ranked[:1]
         return cells
 
     def _update_table(self) -> None:
@@ -93,9 +86,9 @@ class AcceptanceRatios:
             self._next_update = self._num_steps + _UPDATE_STEPS
             self._expected = [_FADING * expected for expected in self._expected]
             self._accepted = [_FADING * accepted for accepted in self._accepted]
-        for start in range(0, len(self.table), _KIND_CELLS):
-            of_kind = self._ratio(start, start + _KIND_CELLS, 1.0)
-            for deep in range(start, start + _KIND_CELLS, _NUM_RANGES):
+        for start in range(0, len(self.table), _RANK_CELLS):
+            of_kind = self._ratio(start, start + _RANK_CELLS, 1.0)
+            for deep in range(start, start + _RANK_CELLS, _NUM_RANGES):
                 of_depth = self._ratio(deep, deep + _NUM_RANGES, of_kind)
                 for cell in range(deep, deep + _NUM_RANGES):
                     self.table[cell] = min(_MAX, max(_MIN, self._ratio(cell, cell + 1, of_depth)))

@@ -17,7 +17,6 @@ from medusa_core.runtime.tree.search import SearchPath, grow
 from medusa_core.runtime.tree.step import NO_COSTS, RowBudget
 from medusa_core.runtime.tree.tables import Accuracies
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.growth import MOST_LEVELS
 from medusa_core.speculation.drafters.lineup import drafter_registry, fixed_tree_drafter
 from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.tuning.acceptance_model import AcceptanceModel, TopTokens, in_growth
@@ -32,6 +31,7 @@ from medusa_core.speculation.tuning.step_costs import (
     StepCosts,
 )
 from medusa_core.speculation.tuning.step_outcome import AnswerKind, StepOutcome, temperature_of
+from medusa_core.system.native.constants import MAX_LEVELS
 
 _DEFAULT_ROWS = 8  # without heads and measured costs
 _MIN_JUDGED_S = 0.002
@@ -352,7 +352,7 @@ def _level_sources(drafter: DrafterSpec) -> list[str]:
 def _per_level(cumulative_s: Sequence[float]) -> list[float]:
     """Draft seconds of each level alone; 0 for levels that sources don't have."""
     each = [later - before for before, later in pairwise(cumulative_s)]
-    return (each + [0.0] * MOST_LEVELS)[:MOST_LEVELS]
+    return (each + [0.0] * MAX_LEVELS)[:MAX_LEVELS]
 
 
 def _rounded(accuracies: Accuracies) -> Accuracies:

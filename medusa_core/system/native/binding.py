@@ -8,36 +8,20 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from ctypes import (
-    POINTER,
-    Structure,
-    addressof,
-    byref,
-    c_char,
-    c_double,
-    c_float,
-    c_int32,
-    c_int64,
-    c_uint64,
-    c_void_p,
-    sizeof,
-)
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, Structure, addressof, byref, c_char_p, c_int32
 from functools import cache
 from pathlib import Path
 
 import torch
 
-from medusa_core.system.native.structs import (
-    ABI_VERSION,
-    STRUCTS,
-    LinearStruct,
-)
+from medusa_core.system.native import structs
+from medusa_core.system.native.constants import TensorType
+from medusa_core.system.native.structs import SHORT_FUNCTIONS, Entry, LinearStruct, functions
 from medusa_core.system.resources import native_dir
 
 log = logging.getLogger(__name__)
 
-PANEL = 32
 _VARIABLE = "MEDUSA_NATIVE"  # 0 disables the library
 # Instruction sets with a library, and the CPU features that each needs.
 _AVX512 = ("avx512_f", "avx512_bw", "avx512_cd", "avx512_dq", "avx512_vl")
@@ -51,68 +35,17 @@ _INSTRUCTIONS = {
 _CPU_FILE, _DOT_PRODUCTS = Path("/proc/cpuinfo"), "asimddp"
 # The second library is used if it takes less than this share of the first one's time.
 _MAX_RELATIVE_TIME, _REPEATS = 0.8, 100
-# Type codes of abi.c; pointers and structures have none.
-_CODES: dict[type, bytes] = {
-    c_int32: b"i",
-    c_int64: b"q",
-    c_uint64: b"Q",
-    c_float: b"f",
-    c_double: b"d",
-}
 _MAX_LISTED = 5
-_Layout = tuple[bytes, int, int]  # type code, offset and size of a field
 
 
-_SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
-    "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
-    "forward": ((c_void_p, c_void_p, c_void_p), None),
-    "bound_scores": ((c_void_p, c_int64, c_float, c_float, c_void_p), None),
-    "rank": (
-        (c_void_p, c_void_p, c_int64, c_int32, c_int32, *(c_void_p,) * 5),
-        None,
-    ),
-    "walk_best": (
-        (c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
-        c_int32,
-    ),
-    "probabilities": ((c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p), None),
-    "read_choices": ((c_void_p, c_int64, c_void_p, c_int32, c_void_p), None),
-    "linear": (
-        (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
-        None,
-    ),
-    "grow_begin": ((c_void_p,), None),
-    "grow_level": ((c_void_p, c_void_p, c_int32), c_int32),
-    "grow_end": ((c_void_p,), c_int32),
-    "follow": (
-        (c_void_p, c_void_p, c_int64, c_void_p, c_int32, c_int32, *(c_void_p,) * 3, c_int32),
-        c_int32,
-    ),
-    "experts_scratch": ((c_void_p, c_int32, c_int32), c_int64),
-    "run_experts": (
-        (*(c_void_p,) * 3, c_int32, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
-        None,
-    ),
-    "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
-    "apply_pending": ((c_void_p, c_void_p, c_int32), None),
-    "serve": ((c_void_p, c_int32), None),
-}
-
-
-_SHORT = (
-    *("pass_scratch", "walk_best", "keep_rows", "probabilities", "read_choices"),
-    *("grow_begin", "grow_level", "grow_end", "follow", "experts_scratch"),
-)
-
-
-class _Field(Structure):
-    """ctypes mirror of the C struct `Field` in abi.c."""
+class _Entry(Structure):
+    """`Entry` of abi.c."""
 
     _fields_ = (
-        ("structure", c_char * 16),
-        ("name", c_char * 20),
-        ("kind", c_char),
-        ("offset", c_int32),
+        ("owner", c_char_p),
+        ("name", c_char_p),
+        ("c_type", c_char_p),
+        ("value", c_int32),
         ("size", c_int32),
     )
 
@@ -171,7 +104,9 @@ def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
         return libraries[0] if libraries else None
     inputs, outputs, rows = 256, 512, 4
     weight = torch.zeros(outputs, inputs, dtype=torch.bfloat16)
-    layer = LinearStruct(weight=weight.data_ptr(), outputs=outputs, inputs=inputs, kind=1)
+    layer = LinearStruct(
+        weight=weight.data_ptr(), outputs=outputs, inputs=inputs, type=TensorType.BF16
+    )
     x, packed = torch.zeros(rows, inputs), torch.empty(rows, inputs)
     y = torch.empty(rows, outputs)
     arguments = (addressof(layer), x.data_ptr(), packed.data_ptr(), rows, None, y.data_ptr())
@@ -230,48 +165,43 @@ def open_library(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     holding = ctypes.PyDLL(str(path))
     _check_abi(library, path)
-    for name, (arguments, result) in _SIGNATURES.items():
-        # Calls of microseconds keep the GIL: getting it back may take milliseconds.
-        function = getattr(holding if name in _SHORT else library, name)
-        function.argtypes, function.restype = arguments, result
-        setattr(library, name, function)
+    for described in functions():
+        function = getattr(
+            holding if described.name in SHORT_FUNCTIONS else library, described.name
+        )
+        function.argtypes, function.restype = described.arguments, described.result
+        setattr(library, described.name, function)
     return library
 
 
 def _check_abi(library: ctypes.CDLL, path: Path) -> None:
-    """Compare the structures of C and Python field by field.
+    """Compare the library's structures, constants and functions with their description.
 
     Raises:
         OSError: They differ.
     """
-    version = library.abi() if hasattr(library, "abi") else 0
-    differing = "" if version != ABI_VERSION else _differing_fields(library)
-    if version != ABI_VERSION or differing:
+    differing = _differing(library)
+    if differing:
+        more = f" and {len(differing) - _MAX_LISTED} more" if len(differing) > _MAX_LISTED else ""
         raise OSError(
-            f"{path.name} was built of other sources (version {version}, wanted {ABI_VERSION}"
-            f"{differing}): python -m medusa_core.system.native.build builds it anew"
+            f"{path.name} was built from other sources, which differ in "
+            f"{', '.join(differing[:_MAX_LISTED])}{more}: "
+            "python -m medusa_core.system.native.build builds it again"
         )
 
 
-def _differing_fields(library: ctypes.CDLL) -> str:
-    """List the first fields that differ in C and Python, each after a comma; empty for none."""
-    library.abi_fields.restype = POINTER(_Field)
+def _differing(library: ctypes.CDLL) -> list[str]:
+    """Name everything that differs in C and Python."""
+    if not hasattr(library, "abi_entries"):
+        return ["the table itself"]
+    library.abi_entries.restype = POINTER(_Entry)
     count = c_int32()
-    fields = library.abi_fields(byref(count))
-    in_c = {
-        (one.structure.decode(), one.name.decode()): (one.kind, one.offset, one.size)
-        for one in fields[: count.value]
-    }
-    in_python = dict(_fields_of(STRUCTS))
-    differing = [key for key in (in_c | in_python) if in_c.get(key) != in_python.get(key)]
-    return "".join(f", {'.'.join(key).rstrip('.')}" for key in differing[:_MAX_LISTED])
-
-
-def _fields_of(structs: Sequence[type[Structure]]) -> Iterator[tuple[tuple[str, str], _Layout]]:
-    """Yield structures and their fields by their names in C."""
-    for struct in structs:
-        of = struct.__name__.removesuffix("Struct")
-        yield (of, ""), (b"\0", 0, sizeof(struct))
-        for name, kind, *_ in struct._fields_:
-            field = getattr(struct, name)
-            yield (of, name), (_CODES.get(kind, b"\0"), field.offset, field.size)
+    table = library.abi_entries(byref(count))
+    in_c = dict.fromkeys(
+        Entry(one.owner.decode(), one.name.decode(), one.c_type.decode(), one.value, one.size)
+        for one in table[: count.value]
+    )
+    in_python = dict.fromkeys(structs.entries())
+    differing = [one for one in in_python if one not in in_c]
+    differing += [one for one in in_c if one not in in_python]
+    return list(dict.fromkeys(f"{one.owner}.{one.name}".rstrip(".") for one in differing))

@@ -18,10 +18,11 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from medusa_core.system.native import generate
 from medusa_core.system.native.binding import library_suffix
+from medusa_core.system.native.generate import SOURCES
 from medusa_core.system.resources import native_dir
 
-SOURCES = Path(__file__).parent / "src"
 RECORD = "built.sha256"  # in the format of sha256sum
 RECIPE = "sources, commands and compiler"  # name of their hash in the record
 ZIG_VERSION = "0.16.0"  # another version gives other bytes
@@ -73,13 +74,14 @@ def main() -> int:
     if chosen.sanitize is not None:
         build_sanitized(chosen.sanitize)
         return 0
-    if chosen.check and (changed := changes(native_dir())):
+    if chosen.check and (changed := generate.outdated() + changes(native_dir())):
         print(f"Changed since it was built: {', '.join(changed)}. {_ANEW}")
         return 1
     if lack := _compiler_lack():
         print(f"{lack}: pip install -c installer/constraints.txt -e '.[native]'")
         return 1
     if not chosen.check:
+        generate.write()
         build(native_dir(), chosen.only)
         if not chosen.only:  # else other systems' libraries may be older
             (native_dir() / RECORD).write_text(record_of(native_dir()), encoding="ascii")

@@ -64,7 +64,7 @@ def _help(library: ctypes.CDLL, struct: PoolStruct, bell: threading.Event, worke
     while True:
         bell.wait()
         bell.clear()  # before looking for work, so that no wake-up is lost
-        library.serve(addressof(struct), worker)  # releases the GIL
+        library.run_worker(addressof(struct), worker)  # releases the GIL
         if struct.closed:
             return
 

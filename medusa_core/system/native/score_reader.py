@@ -11,9 +11,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from medusa_core.messages import NUM_ALTERNATIVES  # FEW of summary.h
+from medusa_core.messages import NUM_ALTERNATIVES
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.lanes import LANES
+from medusa_core.system.native.constants import LANES
 
 _BYTES = 4
 

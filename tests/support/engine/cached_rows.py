@@ -25,7 +25,7 @@ from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.quantized import QuantizedCache
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.lanes import LANES
+from medusa_core.system.native.constants import LANES
 from tests.support.models import targets
 
 CONTEXT, TREE_ROWS, SESSIONS = 320, 11, 3

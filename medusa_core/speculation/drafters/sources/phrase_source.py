@@ -23,7 +23,7 @@ from medusa_core.speculation.drafters.source import (
     SourceSpec,
 )
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.structs import PhrasesStruct
+from medusa_core.system.native.structs import PhraseTableStruct
 
 _BYTES, _ROOM = 4, 4096
 _MAX_LEVELS = 6  # longer paths are hardly ever right, even of likely tokens
@@ -66,16 +66,16 @@ class _Compiled:
     """Looks up all paths in one call of compiled code."""
 
     def __init__(self, library: ctypes.CDLL, phrases: PhraseTable) -> None:
-        self._follow = library.follow
+        self._follow = library.find_continuations
         self._phrases = phrases  # keeps the arrays of the structure alive
-        self._struct = PhrasesStruct(
+        self._struct = PhraseTableStruct(
             keys=phrases.keys.ctypes.data,
             starts=phrases.starts.ctypes.data,
             tokens=phrases.tokens.ctypes.data,
-            chances=phrases.chances.ctypes.data,
+            probabilities=phrases.chances.ctypes.data,
             buckets=phrases.buckets.ctypes.data,
             shift=phrases.shift,
-            longest=phrases.longest,
+            max_context=phrases.longest,
         )
         self._address = addressof(self._struct)
         blank = bytes(_BYTES * _ROOM)

@@ -2,24 +2,24 @@
 
 #include "lanes.h"
 
-enum { BESIDE = 4 }; /* vectors of largest numbers */
+enum { NUM_VECTORS = 4 }; /* of maxima */
 
-int64_t best_of_row(const float *row, int64_t columns) {
-    Lanes most = all(-__builtin_inff());
-    Signed odd = {0};
+int64_t argmax(const float *row, int64_t columns) {
+    Lanes maxima = all(-__builtin_inff());
+    Signed has_nan = {0};
     int64_t i = 0;
     for (; i + LANES <= columns; i += LANES) {
         Lanes x = load(row + i);
-        most = larger_number(x, most);
-        odd |= x != x;
+        maxima = larger_number(x, maxima);
+        has_nan |= x != x;
     }
-    float top = largest(most);
-    int is_odd = any(odd);
+    float top = largest(maxima);
+    int is_nan = any(has_nan);
     for (; i < columns; i++) {
         top = row[i] > top ? row[i] : top;
-        is_odd |= row[i] != row[i];
+        is_nan |= row[i] != row[i];
     }
-    if (is_odd || top - top != 0) return -1;
+    if (is_nan || top - top != 0) return -1;
     for (i = 0; i + LANES <= columns; i += LANES) {
         Signed equal = load(row + i) == top;
         if (any(equal)) break;
@@ -28,86 +28,87 @@ int64_t best_of_row(const float *row, int64_t columns) {
     return i;
 }
 
-/* Numbers that may be among the best, in the order of their places: where a branch would go either
-   way, as it does here, the processor waits longer than it computes. */
-enum { MOST = 8 * LANES, BLOCKS = 64 };
+/* Numbers that may be among the best, in the order of their columns. Without branches: they would be
+   mispredicted, which costs more than the computation. */
+enum { MAX_KEPT = 8 * LANES, BLOCK_VECTORS = 64 };
 
 typedef struct {
-    float scores[MOST];
-    int32_t places[MOST];
+    float values[MAX_KEPT];
+    int32_t places[MAX_KEPT];
     int32_t count;
-} Candidates;
+} Kept;
 
-INLINE void put_if(Candidates *to, int is_one, float score, int32_t place) {
-    to->scores[to->count] = score;
+INLINE void append_if(Kept *to, int is_kept, float value, int32_t place) {
+    to->values[to->count] = value;
     to->places[to->count] = place;
-    to->count += is_one;
+    to->count += is_kept;
 }
 
-/* The best `count` in order, of equals the first; each goes where as many are before it. */
-static void keep_best(Candidates *of, int32_t count) {
-    Candidates sorted;
+/* Sort them and keep the best `count`, of equal ones the first: the place of each is the number of those
+   before it. */
+static void keep_best(Kept *of, int32_t count) {
+    Kept sorted;
     int32_t vectors = (of->count + LANES - 1) / LANES;
-    for (int32_t i = of->count; i < vectors * LANES; i++) of->scores[i] = -__builtin_inff();
+    for (int32_t i = of->count; i < vectors * LANES; i++) of->values[i] = -__builtin_inff();
     for (int32_t v = 0; v < vectors; v++) {
-        Lanes score = load(of->scores + v * LANES);
+        Lanes value = load(of->values + v * LANES);
         Signed index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, before = {0};
         for (int32_t i = 0; i < of->count; i++) {
-            Lanes other = all(of->scores[i]);
-            before -= (other > score) | ((other == score) & (index + v * LANES > i));
+            Lanes other = all(of->values[i]);
+            before -= (other > value) | ((other == value) & (index + v * LANES > i));
         }
         for (int32_t i = v * LANES; i < of->count && i < (v + 1) * LANES; i++) {
-            sorted.scores[before[i % LANES]] = of->scores[i];
+            sorted.values[before[i % LANES]] = of->values[i];
             sorted.places[before[i % LANES]] = of->places[i];
         }
     }
     of->count = of->count < count ? of->count : count;
     for (int32_t i = 0; i < of->count; i++) {
-        of->scores[i] = sorted.scores[i];
+        of->values[i] = sorted.values[i];
         of->places[i] = sorted.places[i];
     }
 }
 
-/* The largest numbers of sixteen parts of the row, or of 64, stand in as many columns: no number
-   below the last of the best `count` among them is among the best. */
+/* A lower bound of the best `count` numbers: the last of the `count` largest among the maxima of 16, or
+   64, interleaved parts of the row. */
 static float bound_of(const float *row, int64_t whole, int32_t count) {
-    Lanes most[BESIDE];
-    for (int v = 0; v < BESIDE; v++) most[v] = all(-__builtin_inff());
+    Lanes maxima[NUM_VECTORS];
+    for (int v = 0; v < NUM_VECTORS; v++) maxima[v] = all(-__builtin_inff());
     int64_t i = 0;
-    for (; i + BESIDE * LANES <= whole; i += BESIDE * LANES)
-        for (int v = 0; v < BESIDE; v++) most[v] = larger_number(load(row + i + v * LANES), most[v]);
-    for (; i < whole; i += LANES) most[0] = larger_number(load(row + i), most[0]);
+    for (; i + NUM_VECTORS * LANES <= whole; i += NUM_VECTORS * LANES)
+        for (int v = 0; v < NUM_VECTORS; v++) maxima[v] = larger_number(load(row + i + v * LANES), maxima[v]);
+    for (; i < whole; i += LANES) maxima[0] = larger_number(load(row + i), maxima[0]);
     if (count <= LANES)
-        most[0] = larger_number(larger_number(most[0], most[1]), larger_number(most[2], most[3]));
-    Candidates parts = {.count = count <= LANES ? LANES : BESIDE * LANES};
-    for (int v = 0; v < parts.count / LANES; v++) store(parts.scores + v * LANES, most[v]);
+        maxima[0] = larger_number(larger_number(maxima[0], maxima[1]), larger_number(maxima[2], maxima[3]));
+    Kept parts = {.count = count <= LANES ? LANES : NUM_VECTORS * LANES};
+    for (int v = 0; v < parts.count / LANES; v++) store(parts.values + v * LANES, maxima[v]);
     keep_best(&parts, count);
-    return parts.scores[count - 1];
+    return parts.values[count - 1];
 }
 
-void best_few(const float *row, int64_t columns, int32_t count, float *scores, int32_t *places) {
+void top_k(const float *row, int64_t columns, int32_t k, float *values, int32_t *places) {
     int64_t whole = columns / LANES * LANES;
-    float bound = bound_of(row, whole, count);
-    Candidates found = {.count = 0};
-    for (int64_t start = 0; start < whole; start += BLOCKS * LANES) {
-        int64_t end = start + BLOCKS * LANES < whole ? start + BLOCKS * LANES : whole;
-        int32_t blocks[BLOCKS + 1], num_blocks = 0;
+    float bound = bound_of(row, whole, k);
+    Kept found = {.count = 0};
+    for (int64_t start = 0; start < whole; start += BLOCK_VECTORS * LANES) {
+        int64_t end = start + BLOCK_VECTORS * LANES < whole ? start + BLOCK_VECTORS * LANES : whole;
+        int32_t blocks[BLOCK_VECTORS + 1], num_blocks = 0;
         for (int64_t i = start; i < end; i += LANES) {
-            Signed reaches = load(row + i) >= bound;
+            Signed is_kept = load(row + i) >= bound;
             blocks[num_blocks] = (int32_t)i;
-            num_blocks += any(reaches);
+            num_blocks += any(is_kept);
         }
         for (int32_t b = 0; b < num_blocks; b++) {
-            if (found.count >= MOST - LANES) keep_best(&found, count);
+            if (found.count >= MAX_KEPT - LANES) keep_best(&found, k);
             for (int32_t i = blocks[b]; i < blocks[b] + LANES; i++)
-                put_if(&found, row[i] >= bound, row[i], i);
+                append_if(&found, row[i] >= bound, row[i], i);
         }
     }
-    if (found.count >= MOST - LANES) keep_best(&found, count);
-    for (int64_t i = whole; i < columns; i++) put_if(&found, row[i] >= bound, row[i], (int32_t)i);
-    keep_best(&found, count);
-    for (int32_t k = 0; k < count; k++) {
-        scores[k] = k < found.count ? found.scores[k] : -__builtin_inff();
-        places[k] = k < found.count ? found.places[k] : k;
+    if (found.count >= MAX_KEPT - LANES) keep_best(&found, k);
+    for (int64_t i = whole; i < columns; i++) append_if(&found, row[i] >= bound, row[i], (int32_t)i);
+    keep_best(&found, k);
+    for (int32_t i = 0; i < k; i++) {
+        values[i] = i < found.count ? found.values[i] : -__builtin_inff();
+        places[i] = i < found.count ? found.places[i] : i;
     }
 }

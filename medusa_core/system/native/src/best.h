@@ -1,17 +1,15 @@
-/* The best numbers of a row. */
+/* The largest numbers of a row. */
 
 #ifndef MEDUSA_BEST_H
 #define MEDUSA_BEST_H
 
 #include <stdint.h>
 
-/* Where the largest number stands, of equals the first; −1 if there is a NaN, or it is infinite. */
-int64_t best_of_row(const float *row, int64_t columns);
+/* Index of the maximum, of equal ones the first; −1 if the row has NaN or its maximum is infinite. */
+int64_t argmax(const float *row, int64_t columns);
 
-enum { MOST_FEW = 64 };
-
-/* The best `count` numbers, at most MOST_FEW, and where they stand, best first, of equals the first. What is no number
-   isn't among them; if too few are left, places follow that say nothing. */
-void best_few(const float *row, int64_t columns, int32_t count, float *scores, int32_t *places);
+/* The k largest numbers, at most MAX_TOP_K, in descending order, and their columns; of equal ones the
+   first column first. NaN is skipped; if there are too few numbers, −∞ with arbitrary columns follow. */
+void top_k(const float *row, int64_t columns, int32_t k, float *values, int32_t *places);
 
 #endif

@@ -1,48 +1,49 @@
 #include "blocks.h"
 
-#include <stddef.h>
-
 #include "codes.h"
+#include "pool.h"
 #include "words.h"
 
-/* Rows that a tile is multiplied with at once. With AVX-512 the registers hold their sums. Measured. */
+#include <stddef.h>
+
+/* Rows that a tile is multiplied with at once, measured. With AVX-512 the registers hold their sums. */
 #if defined(__AVX512F__)
-enum { MOST = 12 };
+enum { MAX_ROWS = 12 };
 #else
-enum { MOST = 16 };
+enum { MAX_ROWS = 16 };
 #endif
-enum { SPANS = TILE / ABREAST };
-enum { WORDS = BLOCK / 4 }; /* of a block's inputs, and of an output's codes */
-enum { EACH = 8 };          /* rows of a piece of packing */
+enum { SPANS = TILE / WIDTH }; /* vectors of a tile */
+enum { WORDS = BLOCK / 4 };    /* of a block, for one output */
+enum { PACK_ROWS = 8 };        /* rows of a task */
 
 typedef struct {
     const Linear *layer;
     const uint32_t *inputs;
     int32_t rows;
-    const float *plus;
+    const float *residual;
     float *y;
     int32_t stride;
-    int32_t group; /* tiles of a piece */
+    int32_t group; /* tiles of a task */
 } Job;
 
-/* What a kind asks of the inputs' sums: by block or by half block. */
-INLINE int is_i_quant(int kind) { return kind >= IQ4_XS; }
-INLINE int is_halved(int kind) { return kind == Q6_K || kind == WIDE || is_i_quant(kind); }
-INLINE int has_pair(int kind) { return kind == Q4_1 || kind == Q5_1; } /* of scale and least */
-INLINE int is_super(int kind) {
-    return kind == Q4_K || kind == Q5_K || kind == Q6_K || is_i_quant(kind);
+/* Properties of a type. is_halved: a scale for each half of a block. */
+INLINE int is_i_quant(int type) { return type >= IQ4_XS; }
+INLINE int is_halved(int type) { return type == Q6_K || type == Q8_AFFINE || is_i_quant(type); }
+INLINE int has_pair(int type) { return type == Q4_1 || type == Q5_1; } /* of scale and min */
+INLINE int is_super(int type) {
+    return type == Q4_K || type == Q5_K || type == Q6_K || is_i_quant(type);
 }
-INLINE int has_least(int kind) { return kind == Q4_K || kind == Q5_K || kind == WIDE || has_pair(kind); }
-INLINE int has_table(int kind) {
-    return kind == MXFP4 || kind == IQ4_NL || kind == NF4 || is_i_quant(kind);
+INLINE int has_min(int type) { return type == Q4_K || type == Q5_K || type == Q8_AFFINE || has_pair(type); }
+INLINE int has_table(int type) {
+    return type == MXFP4 || type == IQ4_NL || type == NF4 || is_i_quant(type);
 }
-INLINE int has_fifth(int kind) { return kind == Q5_0 || kind == Q5_1 || kind == Q5_K; }
-INLINE int is_wide(int kind) {
-    return kind == Q8_0 || kind == WIDE || kind == IQ4_NL || kind == NF4 || kind == IQ4_XS;
+INLINE int has_fifth(int type) { return type == Q5_0 || type == Q5_1 || type == Q5_K; }
+INLINE int is_wide(int type) {
+    return type == Q8_0 || type == Q8_AFFINE || type == IQ4_NL || type == NF4 || type == IQ4_XS;
 }
-INLINE int offset_of(int kind) {
-    if (is_wide(kind)) return ARE_SIGNED ? 0 : 128;
-    switch (kind) {
+INLINE int offset_of(int type) {
+    if (is_wide(type)) return ARE_SIGNED ? 0 : 128;
+    switch (type) {
     case Q4_0: return 8;
     case IQ1: return 9;
     case MXFP4: return 12;
@@ -55,50 +56,50 @@ INLINE int offset_of(int kind) {
     }
 }
 
-/* The largest code. */
-INLINE int most_of(int kind) {
-    if (is_wide(kind)) return 255;
-    if (is_i_quant(kind)) return 2 * offset_of(kind);
-    return kind == Q6_K ? 63 : has_fifth(kind) ? 31 : kind == MXFP4 ? 24 : 15;
+/* Largest code, after the table. */
+INLINE int max_code(int type) {
+    if (is_wide(type)) return 255;
+    if (is_i_quant(type)) return 2 * offset_of(type);
+    return type == Q6_K ? 63 : has_fifth(type) ? 31 : type == MXFP4 ? 24 : 15;
 }
 
-/* Words before the inputs of a block: the scale, what integer sums begin with, and the inputs' sum,
-   which takes what is least. */
-INLINE int fields(int kind) {
-    int parts = is_halved(kind) ? 2 : 1;
-    return 1 + (offset_of(kind) ? parts : 0) + (has_least(kind) ? parts : 0);
+/* Words that precede the inputs of a packed block: the scale, the start of the integer sums, and the sum of
+   the inputs, which minimums are multiplied with. */
+INLINE int fields(int type) {
+    int parts = is_halved(type) ? 2 : 1;
+    return 1 + (offset_of(type) ? parts : 0) + (has_min(type) ? parts : 0);
 }
-INLINE int row_words(int kind) { return fields(kind) + WORDS; }
+INLINE int row_words(int type) { return fields(type) + WORDS; }
 
-INLINE int code_bytes(int kind) {
-    int is_eight = kind == Q8_0 || kind == WIDE;
-    return TILE * BLOCK / 8 * (is_eight ? 8 : kind == Q6_K ? 6 : has_fifth(kind) ? 5 : 4);
+INLINE int code_bytes(int type) {
+    int is_eight = type == Q8_0 || type == Q8_AFFINE;
+    return TILE * BLOCK / 8 * (is_eight ? 8 : type == Q6_K ? 6 : has_fifth(type) ? 5 : 4);
 }
 
-/* Bytes of a block's scales in a tile, and of what stands before eight blocks. */
-INLINE int scale_bytes(int kind) {
-    return TILE * (kind == WIDE ? 16 : has_pair(kind) ? 4 : kind == MXFP4 ? 1 : 2);
+/* Bytes of the scales of a block of a tile, and of those that precede eight blocks. */
+INLINE int scale_bytes(int type) {
+    return TILE * (type == Q8_AFFINE ? 16 : has_pair(type) ? 4 : type == MXFP4 ? 1 : 2);
 }
-INLINE int super_bytes(int kind) { return TILE * (!is_super(kind) ? 0 : is_halved(kind) ? 2 : 4); }
+INLINE int super_bytes(int type) { return TILE * (!is_super(type) ? 0 : is_halved(type) ? 2 : 4); }
 
-/* What a kind's d is a multiple of. */
-INLINE float unit_of(int kind) {
-    return kind == IQ2 || kind == IQ1 ? 0.125f : kind == IQ3_XXS ? 0.25f : 1.0f;
+/* Factor of d. */
+INLINE float unit_of(int type) {
+    return type == IQ2 || type == IQ1 ? 0.125f : type == IQ3_XXS ? 0.25f : 1.0f;
 }
 
 static int64_t tile_bytes(const Linear *layer) {
-    int kind = layer->kind;
-    int64_t blocks = layer->inputs / BLOCK, bytes = scale_bytes(kind) + code_bytes(kind);
-    return blocks * bytes + (is_super(kind) ? blocks / (SUPER / BLOCK) * super_bytes(kind) : 0);
+    int type = layer->type;
+    int64_t blocks = layer->inputs / BLOCK, bytes = scale_bytes(type) + code_bytes(type);
+    return blocks * bytes + (is_super(type) ? blocks / (SUPER / BLOCK) * super_bytes(type) : 0);
 }
 
 static int64_t packed_words(const Linear *layer) {
-    return (int64_t)(layer->inputs / BLOCK) * row_words(layer->kind);
+    return (int64_t)(layer->inputs / BLOCK) * row_words(layer->type);
 }
 
-/* Rows go in blocks of about the same size: the rows of the block that starts at `row`. */
+/* Number of rows of the block that starts at `row`; blocks have about the same size. */
 static int32_t block_rows(int32_t rows, int32_t row) {
-    int32_t left = rows - row, blocks = (left + MOST - 1) / MOST;
+    int32_t left = rows - row, blocks = (left + MAX_ROWS - 1) / MAX_ROWS;
     return (left + blocks - 1) / blocks;
 }
 
@@ -111,37 +112,37 @@ INLINE uint32_t sum_of(Words x) {
     return x[0] + x[1];
 }
 
-/* One row, block by block; what belongs to `rows` rows of a block lies one behind the other. */
-INLINE void pack_row(const float *from, int32_t inputs, uint32_t *to, int64_t step, int kind) {
-    int parts = is_halved(kind) ? 2 : 1;
+/* Quantize a row, block by block, with `step` words from each block to the next. */
+INLINE void pack_row(const float *from, int32_t inputs, uint32_t *to, int64_t step, int type) {
+    int parts = is_halved(type) ? 2 : 1;
     for (int32_t first = 0; first < inputs; first += BLOCK, to += step) {
         Lanes x[2] = {load(from + first), load(from + first + LANES)};
-        Lanes most = larger_number(choose(x[0] < 0.0f, -x[0], x[0]), choose(x[1] < 0.0f, -x[1], x[1]));
-        float reach = largest(most), no_number = sum(x[0] * 0.0f + x[1] * 0.0f);
-        float scale = reach / 127.0f + no_number;
-        Lanes turned = all(reach > 0.0f ? 127.0f / reach : 0.0f);
-        Signed bytes[2] = {to_whole(x[0] * turned), to_whole(x[1] * turned)};
+        Lanes maxima = larger_number(choose(x[0] < 0.0f, -x[0], x[0]), choose(x[1] < 0.0f, -x[1], x[1]));
+        float maximum = largest(maxima), nan = sum(x[0] * 0.0f + x[1] * 0.0f);
+        float scale = maximum / 127.0f + nan;
+        Lanes inverse = all(maximum > 0.0f ? 127.0f / maximum : 0.0f);
+        Signed bytes[2] = {round_to_int(x[0] * inverse), round_to_int(x[1] * inverse)};
         for (int h = 0; h < 2; h++)
-            *(Packed *)(to + fields(kind) + h * WORDS / 2) = __builtin_convertvector(bytes[h], Packed);
-        /* As words: those of what is no number are anything, and may wrap. */
+            *(Packed *)(to + fields(type) + h * WORDS / 2) = __builtin_convertvector(bytes[h], Packed);
+        /* Unsigned: rounded NaN are arbitrary integers, whose sum may wrap. */
         uint32_t sums[2] = {sum_of((Words)bytes[0]), sum_of((Words)bytes[1])};
         if (parts == 1) sums[0] += sums[1];
         uint32_t *field = to;
         *field++ = bits_of(scale);
-        for (int p = 0; p < parts && offset_of(kind); p++)
-            *field++ = 0u - (uint32_t)offset_of(kind) * sums[p];
-        for (int p = 0; p < parts && has_least(kind); p++) 
+        for (int p = 0; p < parts && offset_of(type); p++)
+            *field++ = 0u - (uint32_t)offset_of(type) * sums[p];
+        for (int p = 0; p < parts && has_min(type); p++) 
             *field++ = bits_of(scale * (float)(int32_t)sums[p]);
     }
 }
 
-/* What a block multiplies its whole sums with, by half, and what it takes off. */
+/* Scale of the integer sums, and minimum, of each half of a block. */
 typedef struct {
-    Sums scale[2], least[2];
+    Sums scale[2], min[2];
 } Scales;
 
-typedef uint8_t Bytes __attribute__((vector_size(ABREAST), aligned(1)));
-typedef int8_t SignedBytes __attribute__((vector_size(ABREAST), aligned(1)));
+typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1)));
+typedef int8_t SignedBytes __attribute__((vector_size(WIDTH), aligned(1)));
 
 INLINE Sums load_bytes(const uint8_t *from) {
     return __builtin_convertvector(*(const Bytes *)from, Sums);
@@ -152,8 +153,8 @@ INLINE Sums load_signed_bytes(const uint8_t *from) {
 INLINE Sums load_sums(const uint8_t *from) { return *(const Sums *)from; }
 INLINE Codes load_codes(const uint8_t *from) { return *(const Codes *)from; }
 
-/* Twice the numbers of MXFP4, 12 more; those of IQ4_NL, and 124 times those of nf4, 128 more; those of
-   the i-quants by their own offsets. */
+/* Numbers of each code plus an offset: twice those of MXFP4, those of IQ4_NL, 124 times those of NF4, and
+   those of the i-quants. */
 static const uint8_t TABLES[8][16] = {
     {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0},
     {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
@@ -164,21 +165,21 @@ static const uint8_t TABLES[8][16] = {
     {0, 18, 35, 51, 68, 86},
     {0, 2, 8, 10, 16, 18},
 };
-INLINE const uint8_t *table_of(int kind) {
-    return TABLES[is_i_quant(kind) ? 3 + kind - IQ4_XS : kind - MXFP4];
+INLINE const uint8_t *table_of(int type) {
+    return TABLES[is_i_quant(type) ? 3 + type - IQ4_XS : type - MXFP4];
 }
 
 /* 2^(e − 128) of bytes e, the smallest two denormal. */
 INLINE Sums load_exponents(const uint8_t *from) {
     Codes e = __builtin_convertvector(*(const Bytes *)from, Codes);
-    Wholes is_small = e < 2;
+    Ints is_small = e < 2;
     Codes small = ((Codes){0} + 0x00200000u) << (e & 1), other = (e - 1) << 23;
     return (Sums)(((Codes)is_small & small) | (~(Codes)is_small & other));
 }
 
-/* A block's codes as eight words of four, each a byte. */
-INLINE void unpack(const uint8_t *from, Codes codes[WORDS], int kind) {
-    if (kind == Q8_0 || kind == WIDE) {
+/* Unpack the codes of a block to bytes: eight words of four. */
+INLINE void unpack(const uint8_t *from, Codes codes[WORDS], int type) {
+    if (type == Q8_0 || type == Q8_AFFINE) {
         for (int i = 0; i < WORDS; i++) codes[i] = load_codes(from + i * 64);
     } else {
         for (int i = 0; i < WORDS / 2; i++) {
@@ -187,66 +188,66 @@ INLINE void unpack(const uint8_t *from, Codes codes[WORDS], int kind) {
             codes[i + WORDS / 2] = (both >> 4) & 0x0f0f0f0fu;
         }
     }
-    if (has_table(kind))
-        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], table_of(kind));
-    if (has_fifth(kind)) {
+    if (has_table(type))
+        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], table_of(type));
+    if (has_fifth(type)) {
         Codes high = load_codes(from + WORDS / 2 * 64);
         for (int i = 0; i < WORDS; i++)
             codes[i] |= (i < 4 ? high << (4 - i) : high >> (i - 4)) & 0x10101010u;
     }
-    for (int i = 0; i < WORDS && kind == Q6_K; i++) {
+    for (int i = 0; i < WORDS && type == Q6_K; i++) {
         Codes high = load_codes(from + (WORDS / 2 + i / 4) * 64);
         Codes two = i % 4 == 0 ? high << 4 : i % 4 == 1 ? high << 2 : i % 4 == 2 ? high : high >> 2;
         codes[i] |= two & 0x30303030u;
     }
-    for (int i = 0; i < WORDS && is_wide(kind) && ARE_SIGNED; i++) codes[i] ^= 0x80808080u;
+    for (int i = 0; i < WORDS && is_wide(type) && ARE_SIGNED; i++) codes[i] ^= 0x80808080u;
 }
 
-/* Of the outputs from `first` on. */
-INLINE Scales scales_of(const uint8_t *from, int first, Sums d, Sums m, int kind) {
+/* Scales of the outputs from `first` on. */
+INLINE Scales scales_of(const uint8_t *from, int first, Sums d, Sums m, int type) {
     Scales s;
-    if (kind == MXFP4) {
+    if (type == MXFP4) {
         s.scale[0] = load_exponents(from + first);
-    } else if (kind == Q4_K || kind == Q5_K) {
+    } else if (type == Q4_K || type == Q5_K) {
         s.scale[0] = d * load_bytes(from + first);
-        s.least[0] = m * load_bytes(from + TILE + first);
-    } else if (kind == Q6_K || is_i_quant(kind)) {
+        s.min[0] = m * load_bytes(from + TILE + first);
+    } else if (type == Q6_K || is_i_quant(type)) {
         s.scale[0] = d * load_signed_bytes(from + first);
         s.scale[1] = d * load_signed_bytes(from + TILE + first);
-    } else if (kind == WIDE) {
+    } else if (type == Q8_AFFINE) {
         for (int h = 0; h < 2; h++) {
             s.scale[h] = load_sums(from + h * 2 * 64 + 4 * first);
-            s.least[h] = load_sums(from + (h * 2 + 1) * 64 + 4 * first);
+            s.min[h] = load_sums(from + (h * 2 + 1) * 64 + 4 * first);
         }
     } else {
         s.scale[0] = load_float16(from + 2 * first);
-        if (has_pair(kind)) s.least[0] = -load_float16(from + 2 * TILE + 2 * first);
+        if (has_pair(type)) s.min[0] = -load_float16(from + 2 * TILE + 2 * first);
     }
     return s;
 }
 
-/* One block's share of some outputs' sums of `rows` rows, SPANS vectors apart. */
-INLINE void add_block(const uint8_t *codes_at, Scales s, const uint32_t *x, Sums *total, int rows, int kind) {
-    int parts = is_halved(kind) ? 2 : 1, count = WORDS / parts;
-    int first_least = offset_of(kind) ? 1 + parts : 1;
+/* Add a block's products to the sums of a vector of outputs; rows are SPANS vectors apart. */
+INLINE void add_block(const uint8_t *codes_at, Scales s, const uint32_t *x, Sums *total, int rows, int type) {
+    int parts = is_halved(type) ? 2 : 1, count = WORDS / parts;
+    int min_field = offset_of(type) ? 1 + parts : 1;
     Codes codes[WORDS];
-    unpack(codes_at, codes, kind);
-    for (int r = 0; r < rows; r++, x += row_words(kind)) {
+    unpack(codes_at, codes, type);
+    for (int r = 0; r < rows; r++, x += row_words(type)) {
         Sums sum = total[r * SPANS];
         for (int p = 0; p < parts; p++) {
-            int32_t begin = offset_of(kind) ? (int32_t)x[1 + p] : 0;
-            const uint32_t *factors = x + fields(kind) + p * count;
-            Wholes whole = multiply_codes(begin, codes + p * count, count, factors, most_of(kind));
+            int32_t begin = offset_of(type) ? (int32_t)x[1 + p] : 0;
+            const uint32_t *factors = x + fields(type) + p * count;
+            Ints sums = multiply_codes(begin, codes + p * count, count, factors, max_code(type));
             Sums scale = s.scale[p] * all_sums(number(x[0]));
-            sum = add_product(__builtin_convertvector(whole, Sums), scale, sum);
-            if (has_least(kind))
-                sum = add_product(-s.least[p], all_sums(number(x[first_least + p])), sum);
+            sum = add_product(__builtin_convertvector(sums, Sums), scale, sum);
+            if (has_min(type))
+                sum = add_product(-s.min[p], all_sums(number(x[min_field + p])), sum);
         }
         total[r * SPANS] = sum;
     }
 }
 
-/* The sums of `rows` rows of a tile as results. */
+/* Store the outputs of `rows` rows of a tile. */
 INLINE void put(const Job *job, int32_t row, int32_t index, const Sums *total, int rows) {
     const Linear *layer = job->layer;
     int32_t first = index * TILE, width = layer->outputs - first;
@@ -255,84 +256,84 @@ INLINE void put(const Job *job, int32_t row, int32_t index, const Sums *total, i
         if (width >= TILE) {
             for (int s = 0; s < SPANS; s++) {
                 Sums y = total[r * SPANS + s];
-                if (layer->bias != NULL) y += *(const Sums *)(layer->bias + first + s * ABREAST);
-                if (job->plus != NULL) y += *(const Sums *)(job->plus + at + s * ABREAST);
-                *(Sums *)(job->y + at + s * ABREAST) = y;
+                if (layer->bias != NULL) y += *(const Sums *)(layer->bias + first + s * WIDTH);
+                if (job->residual != NULL) y += *(const Sums *)(job->residual + at + s * WIDTH);
+                *(Sums *)(job->y + at + s * WIDTH) = y;
             }
             continue;
         }
         for (int i = 0; i < width; i++) {
-            float y = total[r * SPANS + i / ABREAST][i % ABREAST];
+            float y = total[r * SPANS + i / WIDTH][i % WIDTH];
             if (layer->bias != NULL) y += layer->bias[first + i];
-            job->y[at + i] = job->plus == NULL ? y : y + job->plus[at + i];
+            job->y[at + i] = job->residual == NULL ? y : y + job->residual[at + i];
         }
     }
 }
 
-/* `rows` rows of a tile; the kind is known when this is compiled. */
-INLINE void tile(const Job *job, int32_t row, int32_t index, int rows, int kind) {
+/* Compute `rows` rows of a tile; compiled for each type. */
+INLINE void tile(const Job *job, int32_t row, int32_t index, int rows, int type) {
     const Linear *layer = job->layer;
     const uint8_t *from = (const uint8_t *)layer->weight + index * tile_bytes(layer);
     const uint32_t *x = job->inputs + row * packed_words(layer);
-    Sums total[MOST * SPANS], d[SPANS] = {{0}}, m[SPANS] = {{0}};
+    Sums total[MAX_ROWS * SPANS], d[SPANS] = {{0}}, m[SPANS] = {{0}};
     for (int i = 0; i < rows * SPANS; i++) total[i] = (Sums){0};
     for (int32_t left = layer->inputs / BLOCK; left > 0;) {
-        int32_t some = 1;
-        if (is_super(kind)) {
+        int32_t count = 1;
+        if (is_super(type)) {
             for (int s = 0; s < SPANS; s++) {
-                d[s] = load_float16(from + 2 * s * ABREAST) * all_sums(unit_of(kind));
-                if (has_least(kind)) m[s] = load_float16(from + 2 * TILE + 2 * s * ABREAST);
+                d[s] = load_float16(from + 2 * s * WIDTH) * all_sums(unit_of(type));
+                if (has_min(type)) m[s] = load_float16(from + 2 * TILE + 2 * s * WIDTH);
             }
-            from += super_bytes(kind);
-            some = SUPER / BLOCK;
+            from += super_bytes(type);
+            count = SUPER / BLOCK;
         }
-        for (int32_t b = 0; b < some; b++, x += rows * row_words(kind)) {
+        for (int32_t b = 0; b < count; b++, x += rows * row_words(type)) {
             for (int s = 0; s < SPANS; s++)
-                add_block(from + scale_bytes(kind) + 4 * s * ABREAST,
-                          scales_of(from, s * ABREAST, d[s], m[s], kind), x, total + s, rows, kind);
-            from += scale_bytes(kind) + code_bytes(kind);
+                add_block(from + scale_bytes(type) + 4 * s * WIDTH,
+                          scales_of(from, s * WIDTH, d[s], m[s], type), x, total + s, rows, type);
+            from += scale_bytes(type) + code_bytes(type);
         }
-        left -= some;
+        left -= count;
     }
     put(job, row, index, total, rows);
 }
 
-INLINE void rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t rows, int kind) {
+INLINE void rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t rows, int type) {
 #if defined(__AVX512F__)
 #define CASE(n)                                                                                    \
-    case n: tile(job, row, index, n, kind); break;
+    case n: tile(job, row, index, n, type); break;
     switch (rows) {
         CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
         CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
     }
 #undef CASE
 #else
-    tile(job, row, index, rows, kind);
+    tile(job, row, index, rows, type);
 #endif
 }
 
 typedef void Rows_of_tile(const Job *job, int32_t row, int32_t index, int32_t rows);
 typedef void Pack_row(const float *from, int32_t inputs, uint32_t *to, int64_t step);
 
-#define KIND(kind)                                                                                 \
-    static void tile_of_##kind(const Job *job, int32_t row, int32_t index, int32_t rows) {        \
-        rows_of_tile(job, row, index, rows, kind);                                                 \
+#define TYPE(type)                                                                                 \
+    static void tile_of_##type(const Job *job, int32_t row, int32_t index, int32_t rows) {        \
+        rows_of_tile(job, row, index, rows, type);                                                 \
     }                                                                                              \
-    static void row_of_##kind(const float *from, int32_t inputs, uint32_t *to, int64_t step) {    \
-        pack_row(from, inputs, to, step, kind);                                                    \
+    static void row_of_##type(const float *from, int32_t inputs, uint32_t *to, int64_t step) {    \
+        pack_row(from, inputs, to, step, type);                                                    \
     }
-KIND(Q4_0) KIND(Q8_0) KIND(Q4_K) KIND(Q5_K) KIND(Q6_K) KIND(WIDE)
-KIND(MXFP4) KIND(IQ4_NL) KIND(NF4) KIND(Q4_1) KIND(Q5_0) KIND(Q5_1)
-KIND(IQ4_XS) KIND(IQ3_S) KIND(IQ3_XXS) KIND(IQ2) KIND(IQ1)
-#undef KIND
+TYPE(Q4_0) TYPE(Q8_0) TYPE(Q4_K) TYPE(Q5_K) TYPE(Q6_K) TYPE(Q8_AFFINE)
+TYPE(MXFP4) TYPE(IQ4_NL) TYPE(NF4) TYPE(Q4_1) TYPE(Q5_0) TYPE(Q5_1)
+TYPE(IQ4_XS) TYPE(IQ3_S) TYPE(IQ3_XXS) TYPE(IQ2) TYPE(IQ1)
+#undef TYPE
 
 static Rows_of_tile *const TILES[] = {tile_of_Q4_0, tile_of_Q8_0, tile_of_Q4_K,  tile_of_Q5_K,
-                                      tile_of_Q6_K, tile_of_WIDE, tile_of_MXFP4, tile_of_IQ4_NL,
+                                      tile_of_Q6_K, tile_of_Q8_AFFINE, tile_of_MXFP4, tile_of_IQ4_NL,
                                       tile_of_NF4, tile_of_Q4_1, tile_of_Q5_0, tile_of_Q5_1,
                                       tile_of_IQ4_XS, tile_of_IQ3_S, tile_of_IQ3_XXS,
                                       tile_of_IQ2, tile_of_IQ1};
 static Pack_row *const PACKS[] = {row_of_Q4_0, row_of_Q8_0, row_of_Q4_K,  row_of_Q5_K,
-                                  row_of_Q6_K, row_of_WIDE, row_of_MXFP4, row_of_IQ4_NL,
+                                  row_of_Q6_K, row_of_Q8_AFFINE, row_of_MXFP4, row_of_IQ4_NL,
                                   row_of_NF4, row_of_Q4_1, row_of_Q5_0, row_of_Q5_1,
                                   row_of_IQ4_XS, row_of_IQ3_S, row_of_IQ3_XXS, row_of_IQ2,
                                   row_of_IQ1};
@@ -348,21 +349,21 @@ static void pack_some(void *context, int32_t index, int32_t worker) {
     const Packing *job = context;
     const Linear *layer = job->layer;
     (void)worker;
-    int32_t from = index * EACH, end = from + EACH < job->rows ? from + EACH : job->rows;
+    int32_t from = index * PACK_ROWS, end = from + PACK_ROWS < job->rows ? from + PACK_ROWS : job->rows;
     for (int32_t row = 0, size; row < end; row += size) {
         size = block_rows(job->rows, row);
         for (int32_t r = row < from ? from : row; r < row + size && r < end; r++)
-            PACKS[layer->kind - Q4_0](job->x + (int64_t)r * layer->inputs, layer->inputs,
+            PACKS[layer->type - Q4_0](job->x + (int64_t)r * layer->inputs, layer->inputs,
                                       job->packed + row * packed_words(layer) +
-                                          (r - row) * row_words(layer->kind),
-                                      (int64_t)size * row_words(layer->kind));
+                                          (r - row) * row_words(layer->type),
+                                      (int64_t)size * row_words(layer->type));
     }
 }
 
-static void piece(void *context, int32_t index, int32_t worker) {
+static void compute_task(void *context, int32_t index, int32_t worker) {
     const Job *job = context;
     (void)worker;
-    Rows_of_tile *compute = TILES[job->layer->kind - Q4_0];
+    Rows_of_tile *compute = TILES[job->layer->type - Q4_0];
     int32_t tiles = (job->layer->outputs + TILE - 1) / TILE;
     int32_t end = (index + 1) * job->group < tiles ? (index + 1) * job->group : tiles;
     for (int32_t t = index * job->group; t < end; t++)
@@ -373,10 +374,10 @@ static void piece(void *context, int32_t index, int32_t worker) {
 }
 
 void blocks_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
-                   const float *plus, float *y, int32_t stride) {
+                   const float *residual, float *y, int32_t stride) {
     Packing packing = {layer, x, packed, rows};
-    share(pool, pack_some, &packing, (rows + EACH - 1) / EACH);
+    parallel_for(pool, pack_some, &packing, (rows + PACK_ROWS - 1) / PACK_ROWS);
     int32_t tiles = (layer->outputs + TILE - 1) / TILE, group = tiles < 128 ? 1 : 4;
-    Job job = {layer, packed, rows, plus, y, stride, group};
-    share(pool, piece, &job, (tiles + group - 1) / group);
+    Job job = {layer, packed, rows, residual, y, stride, group};
+    parallel_for(pool, compute_task, &job, (tiles + group - 1) / group);
 }

@@ -1,6 +1,6 @@
-/* Whole numbers of 8 bits that are multiplied four at once. A weight's byte is 128 more than its
-   number, as the instructions want one factor without a sign; what that adds to a sum, 128 times
-   the inputs, is taken off where it begins. Whole numbers are exact: every machine gives one sum. */
+/* Products of int8, four at once. Weights are stored 128 higher, since the instructions need one unsigned
+   factor; sums start at −128 times the sum of the inputs to compensate. Integer sums are exact, so all
+   CPUs compute the same. */
 
 #ifndef MEDUSA_BYTES_H
 #define MEDUSA_BYTES_H
@@ -14,29 +14,29 @@
 #endif
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_DOTPROD)
-#define MULTIPLIES_BYTES 1
+#define HAS_INT8_DOT 1
 #else
-#define MULTIPLIES_BYTES 0
+#define HAS_INT8_DOT 0
 #endif
 
 INLINE uint32_t bits_of(float x) { return ((Words)all(x))[0]; }
 
-/* To the nearest whole number, ties to even; for |x| below 2^22. */
-INLINE Signed to_whole(Lanes x) {
+/* Round to nearest, ties to even; for |x| below 2^22. */
+INLINE Signed round_to_int(Lanes x) {
     Lanes magic = all(12582912.0f); /* 1.5·2^23 */
     return (Signed)((Words)(x + magic) - (Words)magic);
 }
 
-/* Of whole numbers as words: those of what is no number are anything, and may wrap. */
-INLINE uint32_t sum_of_whole(Words x) {
+/* Unsigned: rounded NaN are arbitrary integers, whose sum may wrap. */
+INLINE uint32_t sum_of_ints(Words x) {
     uint32_t total = 0;
     for (int i = 0; i < LANES; i++) total += x[i];
     return total;
 }
 
-/* Four inputs in the form that is multiplied: one word of four, or two of two. */
-INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to, int each) {
-    if (each == 1) {
+/* Pack four inputs: one word of int8, or two of int16. */
+INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to, int per_word) {
+    if (per_word == 1) {
         to[0] = (uint32_t)(a & 0xff) | (uint32_t)(b & 0xff) << 8 | (uint32_t)(c & 0xff) << 16 |
                 (uint32_t)d << 24;
     } else {
@@ -45,7 +45,7 @@ INLINE void to_bytes(int32_t a, int32_t b, int32_t c, int32_t d, uint32_t *to, i
     }
 }
 
-/* A sum's beginning: −128 times its inputs, if bytes are multiplied as they lie. */
+/* Start of a sum: −128 times its inputs if weights are multiplied as unsigned bytes. */
 INLINE Signed begin_bytes(int32_t offset) {
 #if defined(__ARM_FEATURE_DOTPROD)
     (void)offset;
@@ -55,7 +55,7 @@ INLINE Signed begin_bytes(int32_t offset) {
 #endif
 }
 
-/* Four weights in each word times what stands for four inputs at `x`, added to the sums. */
+/* sum + weights · x: four weights in each word, and four packed inputs at `x`. */
 INLINE Signed add_bytes(Signed sum, Words weights, const uint32_t *x) {
 #if defined(__AVX512VNNI__)
     return (Signed)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights,

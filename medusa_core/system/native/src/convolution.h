@@ -1,55 +1,42 @@
-/* A short convolution along each row's own path, and what it leaves for the rows to come. */
+/* A short convolution of each row over its ancestors and the last committed rows. */
 
 #ifndef MEDUSA_CONVOLUTION_H
 #define MEDUSA_CONVOLUTION_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "attention.h"
 #include "lanes.h"
-#include "pool.h"
 
-enum { MOST_TAPS = 64 };
+#include <stddef.h>
 
-/* Each channel by itself; of no width where a layer doesn't convolve. */
+/* Inputs of a sequence's rows, a row every `stride` floats. */
 typedef struct {
-    const float *weight; /* that of the row itself is the last. [width, channels] */
-    const float *bias;   /* [channels], or NULL */
-    int32_t channels;    /* a multiple of the lanes */
-    int32_t width;       /* up to `MOST_TAPS` */
-} Convolution;
-
-/* The inputs of a sequence's rows, a row every `stride` floats. */
-typedef struct {
-    const Rows *rows;
-    InputMemory memory; /* behind which they stand, and which takes theirs */
+    const Tree *tree;
+    ConvState memory; /* inputs of the committed rows; takes those of these rows */
     const float *x;
     int64_t stride;
-    int32_t is_decided; /* all will be committed: a chain */
+    int32_t is_decided; /* all rows will be committed: a chain */
 } Inputs;
 
-/* What the convolution of a row reads, oldest first: of its ancestors, then of the committed rows.
-   found: [width] */
-void find_inputs(const Convolution *how, const Inputs *inputs, int32_t row, const float **found);
+/* Find what the taps of a row read: its ancestors, and before them committed rows.
+   taps: oldest first. [kernel_size] */
+void find_taps(const Convolution *conv, const Inputs *inputs, int32_t row, const float **taps);
 
-/* One vector of channels of one row. The order of the sum is that of the taps. */
-INLINE Lanes convolve_vector(const Convolution *how, const float *const *found, int64_t at) {
-    Lanes made = load(found[0] + at) * load(how->weight + at);
-    for (int64_t tap = 1; tap < how->width; tap++)
-        made = fma(load(found[tap] + at), load(how->weight + tap * how->channels + at), made);
-    return how->bias == NULL ? made : made + load(how->bias + at);
+/* Convolve a vector of channels of one row; sums are in the order of the taps. */
+INLINE Lanes convolve_vector(const Convolution *conv, const float *const *taps, int64_t at) {
+    Lanes total = load(taps[0] + at) * load(conv->weight + at);
+    for (int64_t tap = 1; tap < conv->kernel_size; tap++)
+        total = fma(load(taps[tap] + at), load(conv->weight + tap * conv->channels + at), total);
+    return conv->bias == NULL ? total : total + load(conv->bias + at);
 }
 
-/* Let some channels of the rows' inputs go to the memory, once nobody reads them from there. Of
-   decided rows only that of the last goes there: the others become the last ones. */
-void keep_inputs(const Convolution *how, const Inputs *inputs, int64_t begin, int64_t end);
+/* Store the inputs of some channels in the memory, after all rows have read it. Of decided rows the
+   last one is stored as pending, and the others become the committed ones. */
+void store_inputs(const Convolution *conv, const Inputs *inputs, int64_t begin, int64_t end);
 
-/* Between two gates: y = C · conv(B · x).
+/* y = C · conv(B · x) (LFM2).
 
-   bcx: B, C and x of every row; B · x takes the place of B. [rows, 3, channels]
-   y: [rows, channels], from row `first` on. */
-void convolve_gated(Pool *pool, const Convolution *how, const Rows *rows, int32_t is_decided,
-                    int32_t first, const InputMemory *memory, float *bcx, float *y);
+   bcx: B, C and x of every row; B · x replaces B. [rows, 3, channels]
+   y: [rows, channels], written from row `first` on. */
+void convolve_gated(Pool *pool, const Convolution *conv, const Tree *tree, int32_t is_decided,
+                    int32_t first, const ConvState *memory, float *bcx, float *y);
 
 #endif

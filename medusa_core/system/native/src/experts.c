@@ -1,25 +1,29 @@
-#include "experts.h"
+#include "abi.h"
+#include "activation.h"
+#include "lanes.h"
+#include "linear.h"
+#include "pool.h"
 
 #include <string.h>
 
-#include "lanes.h"
-
-/* Where the parts of a run keep their numbers. */
+/* Scratch memory, [rows, width] each. */
 typedef struct {
-    float *scores, *weights, *read, *gate_up, *active, *made, *open;
+    float *scores, *weights, *input, *gate_up, *active, *output, *shared_gate;
     uint32_t *packed;
     int32_t *chosen;
-} Rooms;
+} Buffers;
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int64_t set_out(const Experts *e, int64_t hidden, int64_t rows, float *scratch, Rooms *rooms) {
-    int64_t inner = larger_of(e->shape.inner, e->shared.inner);
+static int64_t carve_scratch(const Experts *e, int64_t hidden, int64_t rows, float *scratch,
+                             Buffers *buffers) {
+    int64_t inner = larger_of(e->mlp.intermediate_size, e->shared_mlp.intermediate_size);
     int64_t widest = larger_of(larger_of(hidden, inner), e->packed_width);
-    int64_t widths[] = {e->count, e->chosen, e->chosen, hidden, 2 * inner, inner, hidden, 1, widest};
-    float **places[] = {&rooms->scores, &rooms->weights, (float **)&rooms->chosen,
-                        &rooms->read,   &rooms->gate_up, &rooms->active,
-                        &rooms->made,   &rooms->open,    (float **)&rooms->packed};
+    int64_t chosen = e->num_experts_per_tok;
+    int64_t widths[] = {e->num_experts, chosen, chosen, hidden, 2 * inner, inner, hidden, 1, widest};
+    float **places[] = {&buffers->scores, &buffers->weights,     (float **)&buffers->chosen,
+                        &buffers->input,  &buffers->gate_up,     &buffers->active,
+                        &buffers->output, &buffers->shared_gate, (float **)&buffers->packed};
     int64_t used = 0;
     for (int i = 0; i < 9; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
@@ -29,94 +33,98 @@ static int64_t set_out(const Experts *e, int64_t hidden, int64_t rows, float *sc
 }
 
 int64_t experts_scratch(const Experts *e, int32_t hidden, int32_t rows) {
-    Rooms rooms;
-    return set_out(e, hidden, rows, NULL, &rooms);
+    Buffers buffers;
+    return carve_scratch(e, hidden, rows, NULL, &buffers);
 }
 
-/* Σ e^(x − top) of some scores. */
-static float whole_of(const float *scores, int32_t count, float top) {
-    float whole = 0;
-    for (int32_t i = 0; i < count; i++) whole += exponential(all(scores[i] - top))[0];
-    return whole;
+/* Σ e^(x − top) */
+static float sum_exp(const float *scores, int32_t count, float top) {
+    float sum = 0;
+    for (int32_t i = 0; i < count; i++) sum += exponential(all(scores[i] - top))[0];
+    return sum;
 }
 
-/* Each number's sigmoid in its place; their count may be any. */
+/* Sigmoid in place, of any number of scores. */
 static void sigmoids(float *x, int32_t count) {
     for (int32_t i = 0; i < count; i += LANES) {
-        float some[LANES] = {0};
+        float padded[LANES] = {0};
         size_t size = (size_t)(count - i < LANES ? count - i : LANES) * sizeof *x;
-        memcpy(some, x + i, size);
-        store(some, sigmoid(load(some)));
-        memcpy(x + i, some, size);
+        memcpy(padded, x + i, size);
+        store(padded, sigmoid(load(padded)));
+        memcpy(x + i, padded, size);
     }
 }
 
-/* The experts of the largest ranks, rising; of equal ones the first. Returns the largest one's number. */
-static int32_t choose_largest(const Experts *e, const float *ranks, int32_t *chosen) {
-    uint8_t is_taken[e->count];
+/* Choose the experts of the largest scores, of equal ones the first, in ascending order. Returns the index
+   of the largest. */
+static int32_t choose_top_k(const Experts *e, const float *scores, int32_t *chosen) {
+    uint8_t is_taken[e->num_experts];
     memset(is_taken, 0, sizeof is_taken);
-    int32_t first = -1;
-    for (int32_t k = 0; k < e->chosen; k++) {
+    int32_t argmax = -1;
+    for (int32_t k = 0; k < e->num_experts_per_tok; k++) {
         int32_t best = -1;
-        for (int32_t i = 0; i < e->count; i++)
-            if (!is_taken[i] && (best < 0 || ranks[i] > ranks[best])) best = i;
+        for (int32_t i = 0; i < e->num_experts; i++)
+            if (!is_taken[i] && (best < 0 || scores[i] > scores[best])) best = i;
         is_taken[best] = 1;
-        if (k == 0) first = best;
+        if (k == 0) argmax = best;
     }
-    for (int32_t i = 0, k = 0; i < e->count; i++)
+    for (int32_t i = 0, k = 0; i < e->num_experts; i++)
         if (is_taken[i]) chosen[k++] = i;
-    return first;
+    return argmax;
 }
 
-/* Choose by sigmoids and bias; the routing weights are the sigmoids alone. */
+/* Choose by sigmoid + bias; the routing weights are the sigmoids alone. */
 static void route_by_sigmoids(const Experts *e, float *scores, int32_t *chosen, float *weights) {
-    float biased[e->count], whole = 0;
-    sigmoids(scores, e->count);
-    for (int32_t i = 0; i < e->count; i++) biased[i] = e->bias == NULL ? scores[i] : scores[i] + e->bias[i];
-    choose_largest(e, biased, chosen);
-    for (int32_t k = 0; k < e->chosen; k++) whole += weights[k] = scores[chosen[k]];
-    if (e->normalises)
-        for (int32_t k = 0; k < e->chosen; k++) weights[k] = weights[k] / (whole + e->sum_eps);
+    float biased[e->num_experts], sum = 0;
+    sigmoids(scores, e->num_experts);
+    for (int32_t i = 0; i < e->num_experts; i++)
+        biased[i] = e->router_bias == NULL ? scores[i] : scores[i] + e->router_bias[i];
+    choose_top_k(e, biased, chosen);
+    for (int32_t k = 0; k < e->num_experts_per_tok; k++) sum += weights[k] = scores[chosen[k]];
+    if (e->norm_topk_prob)
+        for (int32_t k = 0; k < e->num_experts_per_tok; k++) weights[k] = weights[k] / (sum + e->sum_eps);
 }
 
 static void route_by_softmax(const Experts *e, const float *scores, int32_t *chosen, float *weights) {
-    float top = scores[choose_largest(e, scores, chosen)];
-    for (int32_t k = 0; k < e->chosen; k++) weights[k] = scores[chosen[k]];
-    /* A softmax over all that is then normalised is one over the chosen experts. */
-    int32_t is_among_chosen = e->normalises || e->routing == TOPK_SOFTMAX;
-    float whole = is_among_chosen ? whole_of(weights, e->chosen, top) : whole_of(scores, e->count, top);
-    for (int32_t k = 0; k < e->chosen; k++) weights[k] = exponential(all(weights[k] - top))[0] / whole;
+    float top = scores[choose_top_k(e, scores, chosen)];
+    for (int32_t k = 0; k < e->num_experts_per_tok; k++) weights[k] = scores[chosen[k]];
+    /* Normalizing a softmax over all experts gives that over the chosen ones. */
+    int32_t is_among_chosen = e->norm_topk_prob || e->scoring == TOPK_SOFTMAX;
+    float sum = is_among_chosen ? sum_exp(weights, e->num_experts_per_tok, top)
+                                : sum_exp(scores, e->num_experts, top);
+    for (int32_t k = 0; k < e->num_experts_per_tok; k++)
+        weights[k] = exponential(all(weights[k] - top))[0] / sum;
 }
 
-/* A row's experts, rising, and their routing weights; its scores are overwritten. */
+/* Choose a row's experts, in ascending order, and compute their weights; overwrites the scores. */
 static void route(const Experts *e, float *scores, int32_t *chosen, float *weights) {
-    if (e->routing == SIGMOIDS)
+    if (e->scoring == SIGMOID)
         route_by_sigmoids(e, scores, chosen, weights);
     else
         route_by_softmax(e, scores, chosen, weights);
-    for (int32_t k = 0; k < e->chosen; k++) {
-        if (e->scales != NULL) weights[k] *= e->scales[chosen[k]];
-        weights[k] *= e->scale;
+    for (int32_t k = 0; k < e->num_experts_per_tok; k++) {
+        if (e->expert_scales != NULL) weights[k] *= e->expert_scales[chosen[k]];
+        weights[k] *= e->routed_scaling_factor;
     }
 }
 
-/* The place of an expert among a row's, or −1. */
-static int32_t place_of(const Rooms *rooms, const Experts *e, int64_t row, int32_t expert) {
-    for (int32_t k = 0; k < e->chosen; k++)
-        if (rooms->chosen[row * e->chosen + k] == expert) return k;
+/* Index of an expert among those of a row, or −1. */
+static int32_t place_of(const Buffers *buffers, const Experts *e, int64_t row, int32_t expert) {
+    for (int32_t k = 0; k < e->num_experts_per_tok; k++)
+        if (buffers->chosen[row * e->num_experts_per_tok + k] == expert) return k;
     return -1;
 }
 
-/* Rows through an MLP; the result is added to `plus`, which may be NULL, or y. */
+/* y = MLP(x) + residual; `residual` may be NULL, or y. */
 static void run_mlp(Pool *pool, const MlpShape *shape, const Linear *gate_up, const Linear *down,
-                    const Gate *gate, const float *x, int32_t rows, const Rooms *rooms,
-                    const float *plus, float *y) {
-    int64_t stride = shape->up_at + shape->inner;
-    linear(pool, gate_up, x, rooms->packed, rows, NULL, rooms->gate_up);
-    Activation job = {rooms->gate_up, rooms->gate_up + shape->up_at, stride, stride,
-                      rooms->active,  shape->inner,                  rows,   *gate};
+                    const Activation *activation, const float *x, int32_t rows, const Buffers *buffers,
+                    const float *residual, float *y) {
+    int64_t stride = shape->up_offset + shape->intermediate_size;
+    linear(pool, gate_up, x, buffers->packed, rows, NULL, buffers->gate_up);
+    ActivationJob job = {buffers->gate_up, buffers->gate_up + shape->up_offset, stride, stride,
+                      buffers->active,  shape->intermediate_size,                  rows,   *activation};
     activate(pool, &job);
-    linear(pool, down, rooms->active, rooms->packed, rows, plus, y);
+    linear(pool, down, buffers->active, buffers->packed, rows, residual, y);
 }
 
 /* y += weight · x of one row. */
@@ -124,48 +132,48 @@ static void add_row(const float *x, float weight, int32_t hidden, float *y) {
     for (int32_t i = 0; i < hidden; i += LANES) store(y + i, fma(load(x + i), all(weight), load(y + i)));
 }
 
-/* The rows that chose an expert, through it. */
-static void run_expert(Pool *pool, const Experts *e, const Gate *gate, int32_t hidden, const float *x,
-                       int32_t rows, int32_t expert, const Rooms *rooms, float *y) {
+/* Add the weighted output of an expert to the rows that chose it. */
+static void run_expert(Pool *pool, const Experts *e, const Activation *activation, int32_t hidden,
+                       const float *x, int32_t rows, int32_t expert, const Buffers *buffers, float *y) {
     int32_t count = 0;
     for (int64_t r = 0; r < rows; r++)
-        if (place_of(rooms, e, r, expert) >= 0)
-            memcpy(rooms->read + (int64_t)count++ * hidden, x + r * hidden, hidden * sizeof *x);
+        if (place_of(buffers, e, r, expert) >= 0)
+            memcpy(buffers->input + (int64_t)count++ * hidden, x + r * hidden, hidden * sizeof *x);
     if (count == 0) return;
-    run_mlp(pool, &e->shape, e->gate_ups + expert, e->downs + expert, gate, rooms->read, count, rooms,
-            NULL, rooms->made);
-    const float *made = rooms->made;
+    run_mlp(pool, &e->mlp, e->gate_ups + expert, e->downs + expert, activation, buffers->input, count,
+            buffers, NULL, buffers->output);
+    const float *output = buffers->output;
     for (int64_t r = 0; r < rows; r++) {
-        int32_t k = place_of(rooms, e, r, expert);
+        int32_t k = place_of(buffers, e, r, expert);
         if (k < 0) continue;
-        add_row(made, rooms->weights[r * e->chosen + k], hidden, y + r * hidden);
-        made += hidden;
+        add_row(output, buffers->weights[r * e->num_experts_per_tok + k], hidden, y + r * hidden);
+        output += hidden;
     }
 }
 
-/* All rows through the shared expert. */
-static void run_shared(Pool *pool, const Experts *e, const Gate *gate, int32_t hidden, const float *x,
-                       int32_t rows, const Rooms *rooms, float *y) {
+/* Add the output of the shared expert. */
+static void run_shared(Pool *pool, const Experts *e, const Activation *activation, int32_t hidden,
+                       const float *x, int32_t rows, const Buffers *buffers, float *y) {
     int32_t is_gated = e->shared_gate.outputs > 0;
-    run_mlp(pool, &e->shared, &e->shared_gate_up, &e->shared_down, gate, x, rows, rooms,
-            is_gated ? NULL : y, is_gated ? rooms->made : y);
+    run_mlp(pool, &e->shared_mlp, &e->shared_gate_up, &e->shared_down, activation, x, rows, buffers,
+            is_gated ? NULL : y, is_gated ? buffers->output : y);
     if (!is_gated) return;
-    linear(pool, &e->shared_gate, x, rooms->packed, rows, NULL, rooms->open);
-    sigmoids(rooms->open, rows);
+    linear(pool, &e->shared_gate, x, buffers->packed, rows, NULL, buffers->shared_gate);
+    sigmoids(buffers->shared_gate, rows);
     for (int64_t r = 0; r < rows; r++)
-        add_row(rooms->made + r * hidden, rooms->open[r], hidden, y + r * hidden);
+        add_row(buffers->output + r * hidden, buffers->shared_gate[r], hidden, y + r * hidden);
 }
 
-void run_experts(Pool *pool, const Experts *e, const Gate *gate, int32_t hidden, const float *x,
-                 const float *routed, int32_t rows, float *scratch, float *y) {
-    Rooms rooms;
-    set_out(e, hidden, rows, scratch, &rooms);
-    linear(pool, &e->router, routed, rooms.packed, rows, NULL, rooms.scores);
+void run_experts(Pool *pool, const Experts *e, const Activation *activation, int32_t hidden, const float *x,
+                 const float *router_input, int32_t rows, float *scratch, float *y) {
+    Buffers buffers;
+    carve_scratch(e, hidden, rows, scratch, &buffers);
+    linear(pool, &e->router, router_input, buffers.packed, rows, NULL, buffers.scores);
     for (int64_t r = 0; r < rows; r++)
-        route(e, rooms.scores + r * e->count, rooms.chosen + r * e->chosen,
-              rooms.weights + r * e->chosen);
+        route(e, buffers.scores + r * e->num_experts, buffers.chosen + r * e->num_experts_per_tok,
+              buffers.weights + r * e->num_experts_per_tok);
     memset(y, 0, (size_t)rows * hidden * sizeof *y);
-    for (int32_t expert = 0; expert < e->count; expert++)
-        run_expert(pool, e, gate, hidden, x, rows, expert, &rooms, y);
-    if (e->shared.inner > 0) run_shared(pool, e, gate, hidden, x, rows, &rooms, y);
+    for (int32_t expert = 0; expert < e->num_experts; expert++)
+        run_expert(pool, e, activation, hidden, x, rows, expert, &buffers, y);
+    if (e->shared_mlp.intermediate_size > 0) run_shared(pool, e, activation, hidden, x, rows, &buffers, y);
 }

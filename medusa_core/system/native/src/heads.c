@@ -1,71 +1,72 @@
-#include "heads.h"
+#include "abi.h"
+#include "best.h"
+#include "lanes.h"
+#include "linear.h"
+#include "pool.h"
+#include "softmax.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "best.h"
-#include "lanes.h"
-#include "softmax.h"
-
-/* x + SiLU(y), in place of x. */
-static void add_active(float *x, const float *y, int32_t size) {
+/* x += SiLU(y) */
+static void add_silu(float *x, const float *y, int32_t size) {
     for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) + silu(load(y + i)));
 }
 
-/* What the first layers read: the state, and behind it the root's vector where they read it. */
+/* Input of the first layers: the hidden state, and after it the root's embedding if they read it. */
 static const float *input_of(const Heads *heads, const float *hidden, int64_t root_id, float *to) {
-    int32_t size = heads->hidden;
+    int32_t size = heads->hidden_size;
     if (heads->embedding == NULL) return hidden;
     memcpy(to, hidden, size * sizeof(float));
     for (int32_t i = 0; i < size; i += LANES) {
         int64_t at = root_id * size + i;
-        store(to + size + i, heads->embedding_is_half
-                                 ? load_halves((const uint16_t *)heads->embedding + at)
+        store(to + size + i, heads->embedding_is_bf16
+                                 ? load_bf16((const uint16_t *)heads->embedding + at)
                                  : load((const float *)heads->embedding + at));
     }
     return to;
 }
 
 typedef struct {
-    const float *scores;
+    const float *logits;
     int64_t columns;
-    int32_t ranks;
+    int32_t k;
     int32_t *best;
-    float *chances;
-} Ranking;
+    float *probabilities;
+} TopJob;
 
-/* The best of one head's scores, and what it gives them. */
+/* The best columns of one head, and their probabilities. */
 static void rank_row(void *context, int32_t head, int32_t worker) {
-    const Ranking *ranking = context;
+    const TopJob *job = context;
     (void)worker;
-    const float *row = ranking->scores + head * ranking->columns;
-    float best_scores[MOST_FEW];
-    best_few(row, ranking->columns, ranking->ranks, best_scores, ranking->best + head * ranking->ranks);
-    Softmax whole = softmax_of(row, ranking->columns, best_scores[0]);
-    for (int32_t r = 0; r < ranking->ranks; r++)
-        ranking->chances[head * ranking->ranks + r] = chance(best_scores[r], whole);
+    const float *row = job->logits + head * job->columns;
+    float best[MAX_TOP_K];
+    top_k(row, job->columns, job->k, best, job->best + head * job->k);
+    Softmax softmax = softmax_of(row, job->columns, best[0]);
+    for (int32_t r = 0; r < job->k; r++)
+        job->probabilities[head * job->k + r] = probability(best[r], softmax);
 }
 
-void rank(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t ranks,
-          float *scratch, float *scores, int32_t *best, float *chances, Pool *pool) {
-    int64_t size = heads->hidden, columns = heads->columns;
-    float *states = scratch, *turned = scratch + count * size, *read = scratch + 2 * count * size;
-    uint32_t *packed = (uint32_t *)(read + 2 * size);
+void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t k,
+               float *scratch, float *logits, int32_t *best, float *probabilities, Pool *pool) {
+    int64_t size = heads->hidden_size, columns = heads->num_columns;
+    float *states = scratch, *projected = scratch + count * size, *input = scratch + 2 * count * size;
+    uint32_t *packed = (uint32_t *)(input + 2 * size);
     for (int32_t h = 0; h < count; h++) memcpy(states + h * size, hidden, size * sizeof(float));
     if (heads->first != NULL) {
         Linear wanted = *heads->first;
-        wanted.outputs = count * heads->hidden;
-        linear(pool, &wanted, input_of(heads, hidden, root_id, read), packed, 1, NULL, turned);
-        add_active(states, turned, count * heads->hidden);
+        wanted.outputs = count * heads->hidden_size;
+        linear(pool, &wanted, input_of(heads, hidden, root_id, input), packed, 1, NULL, projected);
+        add_silu(states, projected, count * heads->hidden_size);
     }
     for (int32_t d = 0; d < heads->num_rest; d++) {
-        linear_each(pool, heads->rest + d * heads->num_heads, count, states, packed, turned);
-        add_active(states, turned, count * heads->hidden);
+        linear_each(pool, heads->rest + d * heads->num_heads, count, states, packed, projected);
+        add_silu(states, projected, count * heads->hidden_size);
     }
-    if (heads->is_shared)
-        linear(pool, heads->projections, states, packed, count, NULL, scores);
+    if (heads->shares_projection)
+        linear(pool, heads->projections, states, packed, count, NULL, logits);
     else
-        linear_each(pool, heads->projections, count, states, packed, scores);
-    Ranking ranking = {scores, columns, ranks, best, chances};
-    share(pool, rank_row, &ranking, count);
+        linear_each(pool, heads->projections, count, states, packed, logits);
+    TopJob job = {logits, columns, k, best, probabilities};
+    parallel_for(pool, rank_row, &job, count); /* while the logits are still in the cache */
 }

@@ -1,14 +1,13 @@
-/* Sixteen numbers at a time, whatever the machine's registers: the compiler splits them.
+/* Vectors of 16 numbers, which the compiler splits into registers, and functions of them.
 
-   Every sum here has an order that doesn't depend on how many rows are computed together. That is
-   what makes a token tree's scores equal to plain decoding's, to the bit. */
+   The order of every sum is independent of how many rows are computed together: so a token tree has the
+   logits of plain decoding, to the bit. */
 
 #ifndef MEDUSA_LANES_H
 #define MEDUSA_LANES_H
 
-#include <stdint.h>
+#include "abi.h"
 
-#define LANES 16
 #define INLINE static inline __attribute__((always_inline))
 
 typedef float Lanes __attribute__((vector_size(64), aligned(4)));
@@ -18,13 +17,13 @@ typedef uint16_t Halves __attribute__((vector_size(32), aligned(2)));
 
 INLINE Lanes load(const float *from) { return *(const Lanes *)from; }
 INLINE void store(float *to, Lanes x) { *(Lanes *)to = x; }
-/* Not 0 + x: that sum would be computed, as it makes 0 of −0. */
+/* Not 0 + x, which the compiler may not omit: it turns −0 into 0. */
 INLINE Lanes all(float x) { return (Lanes){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 #if defined(__clang__)
 INLINE Lanes fma(Lanes a, Lanes b, Lanes c) { return __builtin_elementwise_fma(a, b, c); }
 INLINE Lanes larger(Lanes a, Lanes b) { return __builtin_elementwise_max(a, b); }
 INLINE int any(Signed mask) { return __builtin_reduce_or(mask) != 0; }
-#else /* gcc, for its sanitizers: the same numbers, one by one */
+#else /* gcc, for its sanitizers */
 INLINE Lanes fma(Lanes a, Lanes b, Lanes c) {
     for (int i = 0; i < LANES; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
     return c;
@@ -40,26 +39,26 @@ INLINE int any(Signed mask) {
 }
 #endif
 
-/* Of each lane the first where `mask` is set (a comparison's result), else the second. */
+/* a where `mask` (the result of a comparison) is set, else b. */
 INLINE Lanes choose(Signed mask, Lanes a, Lanes b) {
     return (Lanes)((mask & (Signed)a) | (~mask & (Signed)b));
 }
 
-/* As `larger`, but for numbers without NaN: one instruction instead of three. */
+/* Maximum if there is no NaN: one instruction instead of the three of larger(). */
 INLINE Lanes larger_number(Lanes a, Lanes b) { return choose(a > b, a, b); }
 
 /* bfloat16 is the upper half of a float. */
-INLINE Lanes load_halves(const uint16_t *from) {
+INLINE Lanes load_bf16(const uint16_t *from) {
     return (Lanes)(__builtin_convertvector(*(const Halves *)from, Words) << 16);
 }
 
-/* To the nearest bfloat16, ties to even; as a number in the lower half of each word. */
-INLINE Words round_to_half(Lanes x) {
+/* Round to bfloat16, ties to even; the result is in the lower half of each word. */
+INLINE Words round_to_bf16(Lanes x) {
     Words bits = (Words)x;
     return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
 }
 
-/* The lanes' sum: halves are added, then quarters, and so on. */
+/* Sum of the lanes: halves are added, then quarters, and so on. */
 INLINE float sum(Lanes x) {
     Lanes h = x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
     h = h + __builtin_shufflevector(h, h, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
@@ -68,7 +67,7 @@ INLINE float sum(Lanes x) {
     return h[0];
 }
 
-/* Of numbers without NaN. */
+/* Maximum of the lanes, if there is no NaN. */
 INLINE float largest(Lanes x) {
     x = larger_number(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
     x = larger_number(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
@@ -77,35 +76,11 @@ INLINE float largest(Lanes x) {
     return x[0];
 }
 
-/* The sums of sixteen vectors, each in the order of `sum`. */
-INLINE Lanes sums(const Lanes v[LANES]) {
-    Lanes half[8], quarter[4], eighth[2];
-    for (int i = 0; i < 8; i++)
-        half[i] = __builtin_shufflevector(v[2 * i], v[2 * i + 1], 0, 1, 2, 3, 4, 5, 6, 7,
-                                          16, 17, 18, 19, 20, 21, 22, 23) +
-                  __builtin_shufflevector(v[2 * i], v[2 * i + 1], 8, 9, 10, 11, 12, 13, 14, 15,
-                                          24, 25, 26, 27, 28, 29, 30, 31);
-    for (int i = 0; i < 4; i++)
-        quarter[i] = __builtin_shufflevector(half[2 * i], half[2 * i + 1], 0, 1, 2, 3, 8, 9, 10, 11,
-                                             16, 17, 18, 19, 24, 25, 26, 27) +
-                     __builtin_shufflevector(half[2 * i], half[2 * i + 1], 4, 5, 6, 7, 12, 13, 14,
-                                             15, 20, 21, 22, 23, 28, 29, 30, 31);
-    for (int i = 0; i < 2; i++)
-        eighth[i] = __builtin_shufflevector(quarter[2 * i], quarter[2 * i + 1], 0, 1, 4, 5, 8, 9, 12,
-                                            13, 16, 17, 20, 21, 24, 25, 28, 29) +
-                    __builtin_shufflevector(quarter[2 * i], quarter[2 * i + 1], 2, 3, 6, 7, 10, 11,
-                                            14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
-    return __builtin_shufflevector(eighth[0], eighth[1], 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22,
-                                   24, 26, 28, 30) +
-           __builtin_shufflevector(eighth[0], eighth[1], 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23,
-                                   25, 27, 29, 31);
-}
-
-/* e^x for x ≤ 88: x = n·ln 2 + r, a polynomial for e^r, and n into the exponent.
-   Nothing below −87; NaN stays NaN. */
+/* e^x for x ≤ 88: x = n·ln 2 + r, a polynomial for e^r, and n is added to the exponent.
+   0 below −87; NaN stays NaN. */
 INLINE Lanes exponential(Lanes x) {
     Lanes bounded = larger(x, all(-87.0f));
-    Lanes magic = all(12582912.0f); /* 1.5·2^23: adding it rounds to a whole number */
+    Lanes magic = all(12582912.0f); /* 1.5·2^23: adding it rounds to an integer */
     Lanes shifted = fma(bounded, all(1.44269504088896341f), magic);
     Lanes n = shifted - magic;
     Lanes r = fma(n, all(-0.693145751953125f), bounded);
@@ -117,7 +92,7 @@ INLINE Lanes exponential(Lanes x) {
     p = fma(p, r, all(1.6666665459e-1f));
     p = fma(p, r, all(5.0000001201e-1f));
     p = fma(p, r * r, r) + 1.0f;
-    Lanes result = (Lanes)((Words)p + ((Words)shifted << 23)); /* may wrap where it isn't chosen */
+    Lanes result = (Lanes)((Words)p + ((Words)shifted << 23)); /* any bits where it isn't chosen */
     result = choose(x < -87.0f, (Lanes){0}, result);
     return choose(x != x, x, result);
 }
@@ -126,18 +101,18 @@ INLINE Lanes exponential(Lanes x) {
 INLINE Lanes silu(Lanes x) { return x / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
 INLINE Lanes sigmoid(Lanes x) { return 1.0f / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
 
-/* Of NaN, NaN. */
-INLINE Lanes positive(Lanes x) { return choose(x < 0.0f, (Lanes){0}, x); }
+/* NaN stays NaN. */
+INLINE Lanes relu(Lanes x) { return choose(x < 0.0f, (Lanes){0}, x); }
 
 /* x · (1 + tanh z) / 2 with z = √(2/π) (x + 0.044715 x³), which is x / (1 + e^−2z). */
-INLINE Lanes gelu(Lanes x) {
+INLINE Lanes gelu_tanh(Lanes x) {
     Lanes twice = x * fma(x * x, all(0.0713548162726f), all(1.59576912160573f));
     return x / (1.0f + exponential(larger(twice, all(-88.0f)) * -1.0f));
 }
 
-/* x · Φ(x), where Φ is the normal distribution: half of x plus |x| (1 − tail), and the tail a
-   polynomial of t times e^(−x²/2). Within 2e−7 · |x| (Abramowitz and Stegun 1964, 7.1.26). */
-INLINE Lanes gelu_erf(Lanes x) {
+/* The exact GELU, x · Φ(x): half of x plus |x| (1 − tail), with a tail of e^(−x²/2) times a polynomial.
+   Error below 2e−7 · |x| (Abramowitz and Stegun 1964, 7.1.26). */
+INLINE Lanes gelu(Lanes x) {
     Lanes size = choose(x < 0.0f, -x, x);
     Lanes t = 1.0f / fma(size, all(0.231641888f), all(1.0f)); /* 0.3275911 / √2 */
     Lanes p = all(1.061405429f);
@@ -149,8 +124,8 @@ INLINE Lanes gelu_erf(Lanes x) {
     return 0.5f * (x + size * (1.0f - tail));
 }
 
-/* Near zero a polynomial, as 1 − 2 / (1 + e^2x) has lost its digits there. NaN stays NaN. */
-INLINE Lanes tangent(Lanes x) {
+/* A polynomial near zero, where 1 − 2 / (1 + e^2x) cancels. NaN stays NaN. */
+INLINE Lanes tanh_lanes(Lanes x) {
     Lanes size = choose(x < 0.0f, -x, x), square = x * x;
     Lanes p = all(-5.70498872745e-3f);
     p = fma(p, square, all(2.06390887954e-2f));
@@ -162,7 +137,7 @@ INLINE Lanes tangent(Lanes x) {
     return choose(size < 0.625f, near, choose(x < 0.0f, -far, far));
 }
 
-/* Scores within ±cap, smoothly. */
-INLINE Lanes capped(Lanes scores, float cap) { return tangent(scores / cap) * cap; }
+/* cap · tanh(scores / cap) */
+INLINE Lanes softcapped(Lanes scores, float cap) { return tanh_lanes(scores / cap) * cap; }
 
 #endif

@@ -1,13 +1,14 @@
-#include "phrases.h"
+#include "abi.h"
 
 #include <string.h>
 
 typedef struct {
     const int32_t *tokens;
-    const float *chances;
+    const float *probabilities;
     int32_t count;
-} Followers;
+} Continuations;
 
+/* Hash of a context, from that of its later tokens. */
 static uint32_t next_key(uint32_t key, int32_t token) {
     uint32_t mixed = key * 0x9E3779B1u + (uint32_t)token + 1;
     mixed = (mixed ^ mixed >> 16) * 0x7FEB352Du;
@@ -15,42 +16,42 @@ static uint32_t next_key(uint32_t key, int32_t token) {
     return mixed ^ mixed >> 16;
 }
 
-/* What often follows the last tokens, given from the end backwards. */
-static Followers behind(const Phrases *phrases, const int32_t *recent, int32_t size) {
-    uint32_t keys[MOST_CONTEXT];
+/* Continuations of the longest known context. recent: the last tokens, the very last first. */
+static Continuations look_up(const PhraseTable *table, const int32_t *recent, int32_t size) {
+    uint32_t keys[MAX_CONTEXT];
     for (int32_t i = 0; i < size; i++) {
         keys[i] = next_key(i > 0 ? keys[i - 1] : 0, recent[i]);
-        /* Where the table is read next isn't near by: all at once, it is waited for but once. */
-        __builtin_prefetch(phrases->buckets + (keys[i] >> phrases->shift));
+        /* The table is larger than the caches: the reads of all contexts overlap. */
+        __builtin_prefetch(table->buckets + (keys[i] >> table->shift));
     }
     for (int32_t i = 0; i < size; i++)
-        __builtin_prefetch(phrases->keys + phrases->buckets[keys[i] >> phrases->shift]);
+        __builtin_prefetch(table->keys + table->buckets[keys[i] >> table->shift]);
     for (int32_t i = size - 1; i >= 0; i--) {
-        const int32_t *bucket = phrases->buckets + (keys[i] >> phrases->shift);
+        const int32_t *bucket = table->buckets + (keys[i] >> table->shift);
         for (int32_t place = bucket[0]; place < bucket[1]; place++) {
-            if (phrases->keys[place] != keys[i]) continue;
-            int32_t start = phrases->starts[place];
-            int32_t count = phrases->starts[place + 1] - start;
-            return (Followers){phrases->tokens + start, phrases->chances + start, count};
+            if (table->keys[place] != keys[i]) continue;
+            int32_t start = table->starts[place];
+            int32_t count = table->starts[place + 1] - start;
+            return (Continuations){table->tokens + start, table->probabilities + start, count};
         }
     }
-    return (Followers){0};
+    return (Continuations){0};
 }
 
-int32_t follow(const Phrases *phrases, const int32_t *text, int64_t length, const int32_t *paths,
-               int32_t num_paths, int32_t level, int32_t *counts, int32_t *tokens, float *chances,
-               int32_t room) {
+int32_t find_continuations(const PhraseTable *table, const int32_t *text, int64_t length,
+                           const int32_t *paths, int32_t num_paths, int32_t level, int32_t *counts,
+                           int32_t *tokens, float *probabilities, int32_t room) {
     int32_t size = 0;
     for (int32_t path = 0; path < num_paths; path++) {
-        int32_t recent[MOST_CONTEXT], known = 0, longest = phrases->longest;
-        for (int32_t i = level - 1; i >= 0 && known < longest; i--)
+        int32_t recent[MAX_CONTEXT], known = 0;
+        for (int32_t i = level - 1; i >= 0 && known < table->max_context; i--)
             recent[known++] = paths[path * level + i];
-        for (int64_t i = length - 1; i >= 0 && known < longest; i--) recent[known++] = text[i];
-        Followers found = behind(phrases, recent, known);
+        for (int64_t i = length - 1; i >= 0 && known < table->max_context; i--) recent[known++] = text[i];
+        Continuations found = look_up(table, recent, known);
         counts[path] = found.count > room - size ? 0 : found.count;
         if (counts[path] == 0) continue;
         memcpy(tokens + size, found.tokens, (size_t)counts[path] * sizeof *tokens);
-        memcpy(chances + size, found.chances, (size_t)counts[path] * sizeof *chances);
+        memcpy(probabilities + size, found.probabilities, (size_t)counts[path] * sizeof *probabilities);
         size += counts[path];
     }
     return size;

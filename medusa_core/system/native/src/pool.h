@@ -1,31 +1,17 @@
-/* Work shared among threads that the caller lends: they come in by `serve` and leave by themselves.
+/* A thread pool: the caller lends its threads by run_worker().
 
-   Pieces are claimed one by one, so a thread that is put to sleep delays one piece, not a share. */
+   Tasks are claimed one by one, so a thread that is descheduled delays one task, not a share of the
+   job. */
 
 #ifndef MEDUSA_POOL_H
 #define MEDUSA_POOL_H
 
-#include <stdatomic.h>
-#include <stdint.h>
+#include "abi.h"
 
-typedef void Piece(void *job, int32_t index, int32_t worker);
+/* Compute tasks 0 … count − 1 with the threads that are available; `pool` may be NULL. */
+void parallel_for(Pool *pool, Task *task, void *job, int32_t count);
 
-typedef struct {
-    Piece *piece;
-    void *job;
-    _Atomic uint64_t claims; /* which job it is, above; how many pieces nobody has claimed, below */
-    _Atomic int32_t done;
-    _Atomic int32_t closed;
-    _Atomic int32_t busy; /* a pass is under way: helpers stay, however long the caller works alone */
-} Pool;
-
-/* Do pieces 0 … count − 1 with whatever helpers there are; `pool` may be NULL. */
-void share(Pool *pool, Piece *piece, void *job, int32_t count);
-
-/* A pass begins, or ends; `pool` may be NULL. */
-void be_busy(Pool *pool, int32_t busy);
-
-/* Help as worker 1, 2, … until nothing has come for a while, or the pool is closed. */
-void serve(Pool *pool, int32_t worker);
+/* Mark the start or end of a pass, during which waiting threads go on spinning; `pool` may be NULL. */
+void set_busy(Pool *pool, int32_t busy);
 
 #endif

@@ -1,19 +1,19 @@
-/* Probabilities of a row of scores. */
+/* Softmax of a row of logits. */
 
 #ifndef MEDUSA_SOFTMAX_H
 #define MEDUSA_SOFTMAX_H
 
 #include <stdint.h>
 
-/* Σ e^(x − top) of a row. */
+/* Denominator of a softmax: sum = Σ e^(x − shift). */
 typedef struct {
-    float top, whole;
+    float shift, sum;
 } Softmax;
 
-/* top: any number of the row; the larger the better. */
-Softmax softmax_of(const float *row, int64_t columns, float top);
+/* `shift` is any logit of the row, ideally one of the largest. */
+Softmax softmax_of(const float *row, int64_t columns, float shift);
 
-/* What a row gives one of its scores. */
-float chance(float score, Softmax of);
+/* Probability of one of the row's logits. */
+float probability(float logit, Softmax softmax);
 
 #endif

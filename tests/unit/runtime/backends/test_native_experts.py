@@ -30,7 +30,8 @@ from medusa_core.runtime.backends.experts import ExpertMlps, Mlp
 from medusa_core.runtime.backends.native_blocks import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.system.native.binding import open_library
-from medusa_core.system.native.structs import ExpertsStruct, GateStruct
+from medusa_core.system.native.constants import ActivationCode
+from medusa_core.system.native.structs import ActivationStruct, ExpertsStruct
 from tests.support.models.natives import each_library
 from tests.support.models.targets import folder_of
 
@@ -88,13 +89,6 @@ CASES = {
     ),
     "exact GELU": Case(RoutingSpec(6, 2), 32, activation=Activation.GELU),
 }
-KINDS = {
-    Activation.SILU: 0,
-    Activation.GELU_TANH: 1,
-    Activation.CLAMPED_SWIGLU: 2,
-    Activation.RELU2: 3,
-    Activation.GELU: 4,
-}
 
 
 def linear_spec(outputs: int, inputs: int) -> LinearSpec:
@@ -144,7 +138,7 @@ def describing() -> NativeDecoder:
 def run(
     library: ctypes.CDLL, struct: ExpertsStruct, case: Case, x: Tensor, routed: Tensor
 ) -> Tensor:
-    gate = GateStruct(KINDS[case.activation], 0.0, 1.0)
+    activation = ActivationStruct(ActivationCode[case.activation.name], 0.0, 1.0)
     library.experts_scratch.restype = ctypes.c_int64
     floats = library.experts_scratch(ctypes.c_void_p(addressof(struct)), HIDDEN, len(x))
     scratch, y = torch.full((floats,), torch.nan), torch.full_like(x, torch.nan)
@@ -158,7 +152,7 @@ def run(
     library.run_experts(
         None,
         addressof(struct),
-        addressof(gate),
+        addressof(activation),
         HIDDEN,
         x.data_ptr(),
         routed.data_ptr(),

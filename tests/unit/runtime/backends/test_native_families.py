@@ -25,7 +25,7 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.native.binding import open_library
-from medusa_core.system.native.lanes import MOST_TAPS
+from medusa_core.system.native.constants import MAX_KERNEL_SIZE
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import random_shape
 from tests.support.engine.law_models import MESSAGES, oracle_of, settings_of
@@ -115,12 +115,12 @@ def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch(
     sizes = sizes_of(wide_config("qwen 3.5"))
     net = sizes.blocks[0].mixers[0]
     assert isinstance(net, GatedDeltaNetSpec)
-    wide = replace(net, state=replace(net.state, conv_width=MOST_TAPS + 1))
+    wide = replace(net, state=replace(net.state, conv_width=MAX_KERNEL_SIZE + 1))
     block = replace(sizes.blocks[0], mixers=(wide,))
     assert why_not(sizes) is None
     why = why_not(sizes.with_blocks([block, *sizes.blocks[1:]]))
     assert why is not None
-    assert f"more than {MOST_TAPS}" in why
+    assert f"more than {MAX_KERNEL_SIZE}" in why
 
 
 @pytest.mark.parametrize("name", FULLEST)

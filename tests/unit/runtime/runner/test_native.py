@@ -243,7 +243,7 @@ def test_helpers_stay_as_long_as_a_pass_is_under_way() -> None:
     if library is None:
         pytest.skip("nothing is compiled for this machine")
     pool = PoolStruct(busy=1)
-    helper = threading.Thread(target=library.serve, args=(addressof(pool), 1))
+    helper = threading.Thread(target=library.run_worker, args=(addressof(pool), 1))
     helper.start()
     helper.join(0.2)
     assert helper.is_alive(), "the caller works alone for a while"

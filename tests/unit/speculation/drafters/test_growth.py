@@ -17,14 +17,6 @@ from medusa_core.runtime.tree.shape import TreeShape
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.grown import form_of
 from medusa_core.speculation.drafters.growth import (
-    FURTHER,
-    KINDS,
-    MOST_GROWN,
-    MOST_LEVELS,
-    ON_SPINE,
-    RANGES,
-    RATIO_DEPTHS,
-    SECOND,
     CompiledGrowth,
     Grown,
     GrowthInPython,
@@ -33,6 +25,13 @@ from medusa_core.speculation.drafters.growth import (
 )
 from medusa_core.speculation.drafters.source import Source
 from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.constants import (
+    MAX_LEVELS,
+    MAX_TREE_NODES,
+    RATIO_DEPTHS,
+    RATIO_RANGES,
+    NodeRank,
+)
 from tests.support.engine.drafts import Path_, Scripted, heads_of, suffixes_of
 from tests.support.engine.grown_paths import NAMES, paths_of
 
@@ -45,7 +44,7 @@ def by_all(
     """The tree, which is the same whoever grows it."""
     in_python = GrowthInPython(budget, weights).grow(sources, num_rows)
     library = native_library()
-    if library is not None and budget.most <= MOST_GROWN:
+    if library is not None and budget.most <= MAX_TREE_NODES:
         compiled = CompiledGrowth(library, budget, weights)
         for _ in range(2):  # nothing is left of an earlier step
             assert compiled.grow(sources, num_rows) == in_python
@@ -109,15 +108,15 @@ def test_of_equals_the_earlier_are_taken() -> None:
 
 def test_more_rows_than_are_grown_in_one_call_are_grown_in_python() -> None:
     source = ranks_of(chances_of(random.Random(3), 4, 32))
-    assert isinstance(make_growth(RowBudget(MOST_GROWN + 1), [1.0]), GrowthInPython)
-    wide = by_all([source], [1.0], MOST_GROWN, RowBudget(MOST_GROWN))
-    assert shape_of(wide).num_nodes == MOST_GROWN
-    assert wide == by_all([source], [1.0], MOST_GROWN, RowBudget(MOST_GROWN + 1))
+    assert isinstance(make_growth(RowBudget(MAX_TREE_NODES + 1), [1.0]), GrowthInPython)
+    wide = by_all([source], [1.0], MAX_TREE_NODES, RowBudget(MAX_TREE_NODES))
+    assert shape_of(wide).num_nodes == MAX_TREE_NODES
+    assert wide == by_all([source], [1.0], MAX_TREE_NODES, RowBudget(MAX_TREE_NODES + 1))
 
 
 def test_a_tree_is_no_deeper_than_its_levels() -> None:
     tree = grown([Scripted(lambda path: {1: 1.0})], [1.0], 60)
-    assert len(tree.token_ids) == MOST_LEVELS
+    assert len(tree.token_ids) == MAX_LEVELS
 
 
 def test_a_source_is_asked_once_for_each_open_path_and_for_none_that_can_not_pay() -> None:
@@ -318,8 +317,10 @@ def test_a_chain_ends_where_a_row_does_not_pay() -> None:
 
 def trust_of(values: dict[tuple[int, int], float], num_sources: int) -> "array[float]":
     """Multipliers by source and kind, at every depth and in every range."""
-    size = RATIO_DEPTHS * (len(RANGES) + 1)
-    cells = (values.get((source, kind), 1.0) for source in range(num_sources + 1) for kind in KINDS)
+    size = RATIO_DEPTHS * (len(RATIO_RANGES) + 1)
+    cells = (
+        values.get((source, kind), 1.0) for source in range(num_sources + 1) for kind in NodeRank
+    )
     return array("f", [value for value in cells for _ in range(size)])
 
 
@@ -328,7 +329,7 @@ def test_siblings_that_never_come_true_are_not_bought() -> None:
     prices = array("f", [0.0, 0.1, 0.2, 0.3, 0.4])
     free = by_all([source], [1.0], 5, RowBudget(5, prices))
     assert shape_of(free) != TreeShape.chain(shape_of(free).num_nodes)
-    trust = trust_of({(0, SECOND): 0.1, (0, FURTHER): 0.1}, 1)
+    trust = trust_of({(0, NodeRank.SECOND): 0.1, (0, NodeRank.LOWER): 0.1}, 1)
     found = by_all([source], [1.0], 5, RowBudget(5, prices, acceptance_ratios=trust))
     assert list(found.token_ids) == [1, 1, 1]
     assert found.expected_accepted == pytest.approx(0.5 + 0.25 + 0.125)
@@ -339,7 +340,7 @@ def test_siblings_that_never_come_true_are_not_bought() -> None:
 def test_trust_is_by_who_proposed_a_token_alone_or_with_others() -> None:
     first = Scripted(lambda path: {} if path else {5: 0.5, 6: 0.5})
     second = Scripted(lambda path: {} if path else {6: 0.5, 7: 0.5})
-    both, kinds = [first, second], (ON_SPINE, SECOND, FURTHER)
+    both, kinds = [first, second], (NodeRank.GREEDY, NodeRank.SECOND, NodeRank.LOWER)
     for source, token_id in ((0, 5), (1, 7), (2, 6)):
         others = {(other, kind): 0.1 for other in range(3) for kind in kinds if other != source}
         budget = RowBudget(2, acceptance_ratios=trust_of(others, 2))
@@ -353,8 +354,8 @@ def test_whoever_grows_trusts_and_asks_alike(growth: str) -> None:
     for turn in range(150):
         num_rows = rng.choice((2, 5, 12, 24))
         steps = (rng.choice((0.0, 0.02, 0.1)) for _ in range(num_rows - 1))
-        size = (len(WEIGHTS) + 1) * len(KINDS) * RATIO_DEPTHS * (len(RANGES) + 1)
-        scales = (1, 0.1, 0.05) * MOST_LEVELS
+        size = (len(WEIGHTS) + 1) * len(NodeRank) * RATIO_DEPTHS * (len(RATIO_RANGES) + 1)
+        scales = (1, 0.1, 0.05) * MAX_LEVELS
         asking = [rng.choice((0.0, rng.random() * scale)) for scale in scales]
         budget = RowBudget(
             num_rows,

@@ -29,7 +29,7 @@ from medusa_core.runtime.tree.search import expected_length
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.growth import ON_SPINE, SECOND, ratio_index
+from medusa_core.speculation.drafters.growth import ratio_index
 from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.speculation.drafters.source import Candidates, Paths
 from medusa_core.speculation.tuning.acceptance_ratios import AcceptanceRatios
@@ -38,6 +38,7 @@ from medusa_core.speculation.tuning.governor import FIRST_PROBE
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.step_costs import SourceCost, StepCosts
 from medusa_core.speculation.tuning.step_outcome import StepOutcome
+from medusa_core.system.native.constants import NodeRank
 from medusa_core.system.prompts import BenchPrompt
 from tests.support.engine.laws import check_same_tokens, decode, user_says
 
@@ -120,16 +121,16 @@ def test_what_comes_true_of_a_chance_is_learned_within_thirty_steps() -> None:
         trust.learn(proposed(0.5, 0.4), (1,) if step % 2 else ())
     first, second = (
         trust.table[ratio_index(0, kind, 1, chance)]
-        for kind, chance in ((ON_SPINE, 0.5), (SECOND, 0.4))
+        for kind, chance in ((NodeRank.GREEDY, 0.5), (NodeRank.SECOND, 0.4))
     )
     assert first == pytest.approx(1.0, abs=0.05)
     assert second < 0.35  # none came true
-    assert trust.table[ratio_index(0, SECOND, 3, 0.4)] < 0.7  # deeper ones are like it, it seems
-    assert trust.table[ratio_index(1, SECOND, 1, 0.4)] == 1.0  # nobody knows of the other
+    assert trust.table[ratio_index(0, NodeRank.SECOND, 3, 0.4)] < 0.7  # deeper ones follow it
+    assert trust.table[ratio_index(1, NodeRank.SECOND, 1, 0.4)] == 1.0  # nobody knows of the other
 
 
 def test_what_is_not_tried_any_more_comes_to_be_trusted_again() -> None:
-    trust, place = AcceptanceRatios(["heads"]), ratio_index(0, SECOND, 1, 0.4)
+    trust, place = AcceptanceRatios(["heads"]), ratio_index(0, NodeRank.SECOND, 1, 0.4)
     for _ in range(64):
         trust.learn(proposed(0.5, 0.4), ())
     doubted = trust.table[place]
@@ -145,7 +146,7 @@ def test_trust_goes_on_from_what_was_kept() -> None:
     kept = json.loads(json.dumps(trust.to_json()))
     later, others = AcceptanceRatios(["lookup", "heads"]), AcceptanceRatios(["lookup"])
     later.load(kept)
-    places = [ratio_index(source, SECOND, 1, 0.4) for source in (0, 1)]
+    places = [ratio_index(source, NodeRank.SECOND, 1, 0.4) for source in (0, 1)]
     assert later.table[places[1]] == pytest.approx(trust.table[places[0]], rel=0.05)
     assert later.table[places[0]] == 1.0
     others.load(kept)

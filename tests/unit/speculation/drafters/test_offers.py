@@ -12,13 +12,13 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import MOST_PRUNED, GenerateSettings, StepTrace
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.growth import (
-    MOST_OFFERS,
     CompiledGrowth,
     Grown,
     GrowthInPython,
 )
 from medusa_core.speculation.drafters.source import Source
 from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.constants import MAX_OFFERS
 from tests.support.engine.drafts import Path_, Scripted
 from tests.support.engine.grown_paths import paths_of
 from tests.support.engine.laws import user_says
@@ -88,7 +88,7 @@ def test_a_small_tree_is_offered_what_a_large_one_drafts(
 def test_no_more_is_told_than_there_is_room_for() -> None:
     many = Scripted(lambda path: dict.fromkeys(range(10), 0.9) if len(path) < 3 else {})
     nobody = Scripted(lambda _: {})
-    assert len(offers_of(grown([many, nobody, nobody], 60))) == MOST_OFFERS
+    assert len(offers_of(grown([many, nobody, nobody], 60))) == MAX_OFFERS
 
 
 def recorded(target: Target, drafter: str, rule: str = "greedy") -> list[StepTrace]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from enum import IntEnum
 from functools import partial
 from pathlib import Path
 from shutil import copytree
@@ -16,9 +17,10 @@ from typing import cast
 import pytest
 import torch
 
+from medusa_core.models.blocks.spec import Activation, Scoring
 from medusa_core.system.native import binding as native
 from medusa_core.system.native import build as building
-from medusa_core.system.native import structs
+from medusa_core.system.native import constants, generate, structs
 from medusa_core.system.native.binding import (
     library_suffix,
     native_library,
@@ -195,44 +197,100 @@ def test_a_library_of_other_sources_is_done_without(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Structures that differ by a field would be read beyond their end."""
-
-    class Longer(ctypes.Structure):
-        _fields_ = (("more", ctypes.c_int64 * 99),)
-
-    monkeypatch.setattr(native, "STRUCTS", (*native.STRUCTS[:-1], Longer))
+    monkeypatch.setattr(structs, "STRUCTS", structs.STRUCTS[:-1])
     assert native_library.__wrapped__() is None
-    assert "was built of other sources" in caplog.text
-    monkeypatch.undo()
-    monkeypatch.setattr(native, "ABI_VERSION", native.ABI_VERSION + 1)
-    assert native_library.__wrapped__() is None
+    assert "was built from other sources, which differ in Growth, Growth.row_costs" in caplog.text
+
+
+def replaced(struct: type[ctypes.Structure], annotations: dict[str, object]) -> list[object]:
+    """All structures, one of them with other fields."""
+    members = {"__annotations__": annotations, "__module__": structs.__name__}
+    other = structs.c_struct(type(struct)(struct.__name__, (ctypes.Structure,), members))
+    structs.STRUCTS.pop()  # where `c_struct` adds it
+    return [other if one is struct else one for one in structs.STRUCTS]
 
 
 @pytest.mark.parametrize("struct", structs.STRUCTS, ids=lambda struct: struct.__name__)
-def test_swapped_fields_of_a_structure_are_noticed(
+def test_a_moved_field_is_refused(
     struct: type[ctypes.Structure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes stay the same, so that offsets alone tell."""
-    path, fields = libraries()[0], list(struct._fields_)
+    path, fields = libraries()[0], list(struct.__annotations__.items())
     for first in range(len(fields) - 1):
         swapped = [*fields[:first], fields[first + 1], fields[first], *fields[first + 2 :]]
-        other = type(struct.__name__, (ctypes.Structure,), {"_fields_": swapped})
-        others = tuple(other if one is struct else one for one in structs.STRUCTS)
-        monkeypatch.setattr(native, "STRUCTS", others)
-        with pytest.raises(OSError, match=struct.__name__.removesuffix("Struct")):
+        monkeypatch.setattr(structs, "STRUCTS", replaced(struct, dict(swapped)))
+        with pytest.raises(OSError, match=rf"{structs.c_name(struct)}\.{fields[first][0]}"):
             open_library(path)
+        monkeypatch.undo()
 
 
-def test_a_field_of_another_type_or_name_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for renamed, kind in (("cap", ctypes.c_int32), ("softcap", ctypes.c_float)):
-        fields = [
-            (renamed, kind) if name == "cap" else (name, *rest)
-            for name, *rest in structs.AttentionStruct._fields_
-        ]
-        other = type("AttentionStruct", (ctypes.Structure,), {"_fields_": fields})
-        others = tuple(other if one is structs.AttentionStruct else one for one in structs.STRUCTS)
-        monkeypatch.setattr(native, "STRUCTS", others)
-        with pytest.raises(OSError, match=r"Attention\.cap"):
-            open_library(libraries()[0])
+@pytest.mark.parametrize(
+    ("name", "annotation"),
+    [
+        ("logit_softcap", structs.Int32),
+        ("softcap", structs.Float),
+        ("logit_softcap", structs.Double),
+    ],
+)
+def test_a_field_of_another_type_or_name_is_refused(
+    name: str, annotation: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    struct = structs.AttentionStruct
+    fields = {
+        **{key: kind for key, kind in struct.__annotations__.items() if key != "logit_softcap"},
+        name: annotation,
+    }
+    monkeypatch.setattr(structs, "STRUCTS", replaced(struct, fields))
+    with pytest.raises(OSError, match=r"Attention"):
+        open_library(libraries()[0])
+
+
+@pytest.mark.parametrize("enum", constants.ENUMS, ids=lambda enum: enum.__name__)
+def test_another_number_of_an_enumerator_is_refused(
+    enum: type[IntEnum], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = {member.name: member.value for member in enum}
+    last = max(members, key=members.__getitem__)
+    changed = IntEnum(enum.__name__, members | {last: members[last] + 1})
+    others = tuple(changed if one is enum else one for one in constants.ENUMS)
+    monkeypatch.setattr(structs, "ENUMS", others)
+    with pytest.raises(OSError, match=rf"{enum.__name__}\.{last}"):
+        open_library(libraries()[0])
+
+
+@pytest.mark.parametrize("name", ["PANEL", "RATIO_RANGES"])
+def test_another_constant_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, name, (0.5,) if name == "RATIO_RANGES" else 64)
+    with pytest.raises(OSError, match=rf"constant\.{name}"):
+        open_library(libraries()[0])
+
+
+def test_another_signature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = structs.DECLARATIONS.replace("int64_t count, float divisor", "float divisor")
+    monkeypatch.setattr(structs, "DECLARATIONS", changed)
+    with pytest.raises(OSError, match=r"void scale_logits\(float \*logits, float divisor"):
+        open_library(libraries()[0])
+
+
+def test_an_unknown_field_can_not_be_set() -> None:
+    with pytest.raises(AttributeError):
+        structs.LinearStruct(kind=1)
+
+
+def test_the_activations_and_scorings_of_blocks_have_codes() -> None:
+    assert [one.name for one in constants.ActivationCode] == sorted(
+        Activation.__members__, key=lambda name: constants.ActivationCode[name]
+    )
+    assert set(constants.ScoringCode.__members__) == set(Scoring.__members__)
+
+
+def test_the_generated_sources_are_what_python_describes(tmp_path: Path) -> None:
+    assert generate.outdated() == [], "run python -m medusa_core.system.native.build, and commit"
+    assert generate.outdated(tmp_path) == ["abi.h", "abi.c"]
+    generate.write(tmp_path)
+    assert generate.outdated(tmp_path) == []
+    (tmp_path / "abi.h").write_text("edited", encoding="utf-8")
+    assert generate.outdated(tmp_path) == ["abi.h"]
 
 
 def test_a_path_names_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,62 +308,6 @@ def test_a_name_that_no_library_has_is_told(
     assert native_library.__wrapped__() is None
     assert "avx512_bf16 names no compiled step; there are: " in caplog.text
     assert libraries()[0].stem in caplog.text
-
-
-CTYPES = {
-    "int32_t": ctypes.c_int32,
-    "int64_t": ctypes.c_int64,
-    "uint64_t": ctypes.c_uint64,
-    "float": ctypes.c_float,
-    "double": ctypes.c_double,
-}
-STRUCT_OF: dict[str, type[ctypes.Structure]] = {
-    name.removesuffix("Struct"): struct
-    for name, struct in vars(structs).items()
-    if name.endswith("Struct")
-}
-
-
-def declared_in_c() -> dict[str, str]:
-    """What stands between the braces of each structure in the headers."""
-    found = {}
-    for header in sorted(SOURCES.glob("*.h")):
-        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
-        found |= {
-            name: body
-            for body, name in re.findall(
-                r"typedef struct(?: \w+)? \{(.*?)\} (\w+);", text, re.DOTALL
-            )
-        }
-        found |= dict(re.findall(r"^struct (\w+) \{(.*?)\};", text, re.DOTALL | re.MULTILINE))
-    return found
-
-
-def fields_in_c(body: str, declared: dict[str, str]) -> list[tuple[str, object]]:
-    """Names and kinds of fields; what Python doesn't know as a structure counts field by field."""
-    fields: list[tuple[str, object]] = []
-    for line in filter(None, map(str.strip, body.split(";"))):
-        kind, *names = re.sub(r"\b(const|_Atomic|struct)\b", "", line).split(maxsplit=1)
-        for name in names[0].split(","):
-            if "*" in name:
-                fields.append((name.strip(" *"), "pointer"))
-            elif kind in CTYPES or kind in STRUCT_OF:
-                fields.append((name.strip(), CTYPES.get(kind) or STRUCT_OF[kind]))
-            else:
-                fields += fields_in_c(declared[kind], declared)
-    return fields
-
-
-def is_pointer(kind: type) -> bool:
-    return kind is ctypes.c_void_p or hasattr(kind, "contents")
-
-
-@pytest.mark.parametrize("name", STRUCT_OF)
-def test_a_structure_has_the_fields_of_its_header(name: str) -> None:
-    """Compares the sources; a library tells its own fields when it is opened."""
-    declared = declared_in_c()
-    reported = [(n, "pointer" if is_pointer(k) else k) for n, k in STRUCT_OF[name]._fields_]
-    assert reported == fields_in_c(declared[name], declared)
 
 
 X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {

@@ -29,7 +29,7 @@ def test_a_helper_that_is_called_while_it_leaves_comes_back() -> None:
     again = threading.Event()
 
     class Library:
-        def serve(self, address: int, worker: int) -> None:
+        def run_worker(self, address: int, worker: int) -> None:
             came.append(worker)
             if len(came) == 1:
                 pool.awake()  # it has found nothing to do, and now there is something
