@@ -149,7 +149,6 @@ class Turn:
     """A prompt and the answer to it that is shown.
 
     Attributes:
-        prompt: The prompt.
         answer: The shown answer.
     """
 

@@ -249,9 +249,8 @@ class VisiblePiece(NamedTuple):
     """The visible text of a token.
 
     Attributes:
-        text: The text.
         token_id: The token; `NO_TOKEN_ID` if unknown.
-        source: Where it came from.
+        source: Drafter and head that proposed it.
     """
 
     text: str

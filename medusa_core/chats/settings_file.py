@@ -63,7 +63,6 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
 
     Args:
         settings: Contents; preferences outside the schema are left out.
-        path: The file.
 
     Raises:
         SettingsFileError: The file can't be written, or the settings are invalid.

@@ -36,8 +36,7 @@ class ChosenPolicy(NamedTuple):
 
     Attributes:
         found: The policy and its forecast.
-        searching: The search.
-        is_given: The policy comes from a file.
+        is_given: Whether the policy comes from a file.
     """
 
     found: FoundPolicy

@@ -36,7 +36,6 @@ class Loaded(NamedTuple):
     """A loaded target for a batch.
 
     Attributes:
-        target: The target.
         together: Number of conversations at the same time.
         chosen: The offload policy; None without one.
     """

@@ -153,7 +153,7 @@ class DrafterParts:
         layers: Sizes of its layers.
         settings: Settings of a block.
         num_columns: Size of the draft vocabulary; 0 for the target's projection.
-        has_selector: It has DFlash2's selector and convolutions.
+        has_selector: Whether it has DFlash2's selector and convolutions.
     """
 
     kind: str

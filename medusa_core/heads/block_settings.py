@@ -27,7 +27,7 @@ class BlockSettings:
 
     Attributes:
         taps: Target layers whose inputs are read.
-        num_places: Positions of a block.
+        num_places: Number of positions of a block.
         mask_id: MASK token.
         first_place: Position that drafts the next token: 0 or 1.
         windows: Sliding window of each layer; None for full attention.
@@ -35,7 +35,7 @@ class BlockSettings:
         embedding_scale: Factor of token embeddings.
         score_scale: Factor of logits.
         score_cap: `final_logit_softcapping`; None for none.
-        is_interleaved: Rotated pairs are adjacent (not `is_neox_style`).
+        is_interleaved: Whether rotated pairs are adjacent (not `is_neox_style`).
         num_selected: Candidates per position that the selector compares.
     """
 
@@ -66,7 +66,7 @@ def block_settings(
         raw: `config.json`.
         kind: dflash, dspark or jetspec.
         layers: Sizes of the drafter's layers.
-        is_transformers_layout: The tensors have transformers' names.
+        is_transformers_layout: Whether the tensors have transformers' names.
 
     Raises:
         HeadsError: A setting is missing or invalid.
@@ -150,7 +150,7 @@ def layer_sizes(
         layer: Settings of the layers.
         count: Number of layers.
         head_dim: Width of a head, which the tensors determine.
-        has_bias: The projections of attention have biases.
+        has_bias: Whether the projections of attention have biases.
         shares_kv: For Gemma 4 layers, whether values equal keys; None for Qwen3 layers.
 
     Raises:

@@ -48,7 +48,6 @@ class NativeHeads:
         """Describe the layers.
 
         Args:
-            library: The compiled library.
             first: First residual layers of all heads, concatenated.
             rest: Further residual layers: for each depth one per head.
             projections: One per head, or one shared by all.

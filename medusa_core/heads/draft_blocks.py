@@ -46,7 +46,7 @@ class BlockReader:
             config: Sizes of the layers.
             read_part: Reads a part in the compute dtype on the device; None if it is missing.
             build_linear: Builds a linear layer from a weight and a bias, in the heads' format.
-            is_interleaved: Rotated pairs of the checkpoint's heads are adjacent.
+            is_interleaved: Whether rotated pairs of the checkpoint's heads are adjacent.
         """
         self._config, self._read_part, self._build_linear = config, read_part, build_linear
         self._is_interleaved = is_interleaved

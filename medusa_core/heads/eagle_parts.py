@@ -69,9 +69,9 @@ class EagleParts:
         taps: Target layers whose inputs are read, as configured; empty for the defaults, and for
             EAGLE-1.
         num_features: Number of target states that are concatenated.
-        is_third: EAGLE-3.
-        norms_residual: The residual of attention is the normalised state.
-        feeds_normed: The next draft step reads the state after the last norm.
+        is_third: Whether it is an EAGLE-3 head.
+        norms_residual: Whether the residual of attention is the normalized state.
+        feeds_normed: Whether the next draft step reads the state after the last norm.
         num_columns: Size of the draft vocabulary; 0 for the target's projection.
         vocab_of_file: The target's vocabulary size in `config.json`; 0 if it isn't given.
         mask_token_id: P-EAGLE's MASK token.

@@ -91,7 +91,6 @@ def layer_tensors(heads: HeadSet, name: str) -> dict[str, Tensor]:
     """Return the tensors of the residual layers by their names in a format.
 
     Args:
-        heads: The heads.
         name: Template with `head`, `layer` and `part`.
     """
     tensors = {}

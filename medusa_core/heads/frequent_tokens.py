@@ -23,7 +23,6 @@ def frequent_columns(token_ids: Sequence[int], vocab_size: int, least: int = _LE
     """Return how many first columns contain nearly all recent tokens of a text.
 
     Args:
-        token_ids: The text.
         vocab_size: Size of the vocabulary.
         least: Minimum, a multiple of 32.
 

@@ -1,4 +1,4 @@
-"""Which tensor of a Gemma 4 assistant is which part, and read_rows settings.
+"""Tensor names and settings of Gemma 4 assistants.
 
 `config.json` holds `text_config`, a Gemma 4 of few layers without per-layer embeddings or experts;
 `backbone_hidden_size`, the target's width B; and where tokens are drafted by clusters
@@ -67,7 +67,7 @@ class AssistantParts:
 
     Attributes:
         names: Tensor name of each part; a layer's parts are `N.part`.
-        layers: Sizes of read_rows layers.
+        layers: Sizes of the layers.
         width: Width of the target.
         projection: Part that scores tokens.
         num_clusters: Clusters of tokens; 0 if all tokens are scored.

@@ -88,7 +88,6 @@ def chosen_heads(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadF
     """Open the heads that a target is loaded with.
 
     Args:
-        model: The target.
         path: Path of the heads; None if none were chosen.
         takes_own: Use heads among the target's own tensors if no path is given.
 

@@ -27,7 +27,6 @@ class NamedTensors(Checkpoint):
         """Select the tensors.
 
         Args:
-            checkpoint: The checkpoint.
             stored: Stored name of each tensor, by its new name.
         """
         super().__init__({})

@@ -241,7 +241,7 @@ class _Residuals:
     """Residual layers of all heads.
 
     Attributes:
-        reads_root: The first layers read the root's embedding, too.
+        reads_root: Whether the first layers read the root's embedding, too.
         first: First layers of all heads as one, since they share the input; None without layers.
         rest: For each further depth one layer per head.
         nbytes: Bytes of the weights.

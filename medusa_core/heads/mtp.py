@@ -48,7 +48,6 @@ class MtpHead(ChainedHead):
         Args:
             parts: Tensor names and sizes.
             num_layers: Number of the target's layers.
-            checkpoint: The checkpoint.
             shared_weights: Weights of the target that it shares.
             formats: Weight formats, with that of heads.
             precision: Dtypes and device.

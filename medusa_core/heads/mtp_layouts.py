@@ -30,7 +30,7 @@ class MtpLayout:
         parts: Parts outside the block, by their names within a layer without suffix.
         shared: Likewise, copies of the target's tensors, which aren't read.
         outside: Parts outside the block, by their full names without suffix.
-        reads_normed: It reads the target's states after the final norm, else before it.
+        reads_normed: Whether it reads the target's states after the final norm instead of before.
         state_before_embedding: The state is the first half of the joined pair.
     """
 
@@ -78,7 +78,7 @@ class MtpLayout:
 
 
 def _has_joining_part(names: Iterable[str]) -> bool:
-    """Whether a layer has what joins a state and a token embedding."""
+    """Whether a layer has the projection and norms that combine a state and a token embedding."""
     return any(name.startswith((FC, TOKEN_NORM, STATE_NORM)) for name in names)
 
 

@@ -27,7 +27,6 @@ def tensor_reader(
     """Return a function that reads a part by name, checked and on the device.
 
     Args:
-        checkpoint: The checkpoint.
         names: Tensor name of each part.
         precision: Device and compute dtype.
         integers: Checks of parts that hold integers, by part.

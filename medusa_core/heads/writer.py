@@ -33,7 +33,6 @@ def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str)
     """Write heads and their `config.json`.
 
     Args:
-        heads: The heads.
         format_name: Name of a registered format.
         folder: Destination; created if missing.
         base_model: Name of the target, for `config.json`.

@@ -30,7 +30,6 @@ def hold(
     """Hold a lock; waits while another thread, process or program holds it.
 
     Args:
-        boundary: The cache.
         path: Lock file in the cache.
         stop: Ends the waiting.
         waits_for: Called with the reason of a wait, for people; empty when it ends.

@@ -149,8 +149,7 @@ def file_hash(path: Path, is_large: bool, check: Callable[[int], None] = lambda 
     """Compute the hash that names a blob: sha256, or git's sha1.
 
     Args:
-        path: The file.
-        is_large: Take sha256.
+        is_large: Whether the hash is sha256 of an LFS file instead of git's sha1.
         check: Called with every piece that was read; may raise.
     """
     with path.open("rb") as file:

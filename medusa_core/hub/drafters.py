@@ -90,9 +90,9 @@ class DrafterOffer:
         file: GGUF file; empty for safetensors.
         nbytes: Bytes to download; 0 while unknown.
         licence: Licence; empty if unknown.
-        is_gated: The repository is gated.
-        is_pickled: It is a pickle, which is converted once.
-        is_unverified: It was never tried with this program.
+        is_gated: Whether its terms must be accepted first.
+        is_pickled: Whether it is a pickle, which is converted once.
+        is_unverified: Whether it was never tried with this program.
     """
 
     repo: str

@@ -55,7 +55,6 @@ def named_file(listing: Listing, quant: str, of_heads: bool = False) -> GgufChoi
     """Return the file whose name contains a format such as Q4_K_M.
 
     Args:
-        listing: The repository.
         quant: The format; for heads also a name such as `eagle3`.
         of_heads: The repository has heads, not a model.
 
@@ -79,7 +78,6 @@ def best_file(settings: HubSettings, listing: Listing, budget: Budget) -> GgufCh
 
     Args:
         settings: Settings of the Hub.
-        listing: The repository.
         budget: Memory of the device.
 
     Raises:

@@ -50,7 +50,7 @@ class RemoteFile:
         path: Path in the repository.
         size: Bytes.
         blob_id: Name in the cache: sha256 of an LFS file, else git's sha1.
-        is_large: It is an LFS file.
+        is_large: Whether it is an LFS file.
         git_id: Git's sha1 of the file or of its LFS pointer.
     """
 
@@ -68,9 +68,8 @@ class Listing:
     Attributes:
         repo: `owner/name`.
         revision: Requested revision, such as `main`.
-        sha: The commit.
         files: All files.
-        takes_pickles: Without safetensors, pickles are downloaded and converted.
+        takes_pickles: Whether pickles are downloaded and converted if there are no safetensors.
         file: Wanted GGUF file, the first of a split one; empty for safetensors.
     """
 

@@ -55,7 +55,7 @@ def unreadable(source: str, reason: str) -> AnswerError:
 
     Args:
         source: Subject of the request, such as a repository.
-        reason: What is wrong with the answer.
+        reason: Defect of the response, as a clause.
     """
     return AnswerError(
         f"The Hub's answer about {printable(source)} can't be read: {printable(reason)}.",

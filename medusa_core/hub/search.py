@@ -25,7 +25,7 @@ class SearchResult:
         repo: `owner/name`.
         downloads: Downloads of the last month.
         likes: Number of likes.
-        is_gated: It is gated.
+        is_gated: Whether its terms must be accepted first.
         changed: Date of the last change, such as `2026-01-31`; empty if unknown.
         tags: Tags of its card, such as `base_model:owner/name`.
     """

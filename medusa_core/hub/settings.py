@@ -45,7 +45,7 @@ class HubSettings:
         endpoint: Address of the Hub or a mirror.
         cache_dir: Cache in huggingface_hub's layout.
         token: Access token; empty for none. Not part of `repr`.
-        is_offline: No request may be sent.
+        is_offline: Whether no request may be sent.
         bytes_per_s: Rate limit over all connections; 0 for none.
         num_connections: Files that are fetched at a time.
         floor_bytes: Bytes that stay free on the disk.

@@ -86,7 +86,6 @@ class Wire:
         """Send a GET request.
 
         Args:
-            url: The URL.
             stop: Ends every wait for the response.
             headers: Headers besides the authorization.
 

@@ -93,7 +93,7 @@ class GgufArchitecture:
             as halves (NEOX).
         partial_rotary: `rope.dimension_count` may be smaller than a head.
         norm_offset: Number that conversion adds to norm weights.
-        has_experts: Files may have experts.
+        has_experts: Whether files may have experts.
         sigmoid_router: `expert_gating_func` counts and must be a sigmoid; llama.cpp ignores this
             key in other architectures.
         grouped_value_heads: Value heads of gated delta nets are stored strided by key head: the

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class ModelFiles(ABC):
-    """Content of a model's files; each part is read on first use.
-
-    Attributes:
-        path: The folder or file.
-    """
+    """Content of a model's files; each part is read on first use."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

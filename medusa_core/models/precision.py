@@ -36,7 +36,6 @@ class Precision:
         name: Name of the compute dtype.
         compute: Dtype of weights and hidden states.
         cache: Dtype of the KV cache in torch backends.
-        device: The device.
         cache_format: Quantized format of the KV cache, `q4`; empty for none.
         attended: Number of cached rows whose values attention reads, those of the largest weights;
             0 for all.
@@ -67,7 +66,6 @@ def precision_of(
 
     Args:
         compute: Name of the compute dtype.
-        device: The device.
         cache_format: As in `Precision`.
         attended: As in `Precision`.
     """
@@ -98,7 +96,6 @@ class DeviceChoice:
     """A device, and why a GPU isn't used.
 
     Attributes:
-        device: The device.
         note: Why the GPU can't be used, as a sentence; empty if it is used or there is none.
     """
 

@@ -85,8 +85,6 @@ def is_quantized(checkpoint: Checkpoint, part: LinearSpec, suffix: str) -> bool:
     """Whether all tensors of a linear layer are quantized.
 
     Args:
-        checkpoint: The checkpoint.
-        part: The layer.
         suffix: Suffix of a tensor that quantized layers have.
 
     Raises:

@@ -23,7 +23,6 @@ class StoredRows(NamedTuple):
     """Position of a matrix in a file.
 
     Attributes:
-        path: The file.
         start: Offset of the first row.
         num_rows: Number of rows.
         row_bytes: Bytes of a row.

@@ -54,7 +54,6 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     """Convert a request to the model's form.
 
     Args:
-        request: The request.
         facts: Event of the loaded model.
         settings: Generation settings.
 
@@ -111,7 +110,6 @@ def check_text_length(
     """Refuse a conversation that surely doesn't fit, since tokenizing it would block all answers.
 
     Args:
-        messages: The conversation.
         tools: Functions for the chat template.
         facts: Event of the loaded model.
         limits: Limits of the server.
@@ -145,7 +143,6 @@ def prompt_messages(
     If the template can't describe functions, a system message does.
 
     Args:
-        messages: The conversation.
         tools: Functions that may be called.
         tool_format: Format of tool calls.
         is_parallel: Whether one answer may have several calls.

@@ -72,7 +72,6 @@ class Answering:
         """Queue a request, run it on the engine, and yield the parts of its answer.
 
         Args:
-            request: The request.
             cache_salt: See `Generate`.
 
         Yields:

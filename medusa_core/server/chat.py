@@ -73,7 +73,6 @@ class ScoredToken(NamedTuple):
     """A token of an answer with its log probability.
 
     Attributes:
-        chosen: The token.
         alternatives: The most likely tokens at its position, best first.
     """
 
@@ -85,7 +84,6 @@ class TextDelta(NamedTuple):
     """New text of an answer.
 
     Attributes:
-        text: The text.
         is_reasoning: Whether it belongs to the reasoning.
         tokens: Tokens of the text with their log probabilities, if requested.
     """

@@ -142,7 +142,6 @@ def as_rule(grammar: str, name: str) -> str:
     """Rename the rule `start` of a Lark grammar, so that it can be part of a larger one.
 
     Args:
-        grammar: The grammar.
         name: New name of the rule.
     """
     lines = [line for line in grammar.splitlines() if not line.lstrip().startswith("%llguidance")]

@@ -58,10 +58,6 @@ class ServerContext:
     async def answer(self, http: Request, request: ChatRequest) -> AsyncGenerator[AnswerPart, None]:
         """Answer a request, and count its tokens for log and metrics.
 
-        Args:
-            http: The HTTP request.
-            request: The request.
-
         Yields:
             The parts of the answer; see `Answering.answer`.
 
@@ -85,7 +81,6 @@ class ServerContext:
 
         Args:
             model: Id of the model; empty for the loaded one.
-            text: The text.
             opens_prompt: Whether to add the BOS token, if the model's prompts have one.
             is_literal: Whether names of special tokens in the text are plain text.
 
@@ -104,7 +99,6 @@ class ServerContext:
 
         Args:
             model: Id of the model; empty for the loaded one.
-            token_ids: The tokens.
 
         Raises:
             ApiError: The model can't be loaded, or a token isn't in its vocabulary.
@@ -125,7 +119,6 @@ class ServerContext:
 
         Args:
             model: Id of the model; empty for the loaded one.
-            messages: The conversation.
             settings: Generation settings.
             tools: Functions that may be called.
 

@@ -24,7 +24,6 @@ def check_schema(schema: Mapping[str, Any], field: str) -> None:
     """Check size and references of a schema.
 
     Args:
-        schema: The schema.
         field: Its path in the request, for errors.
 
     Raises:
@@ -90,7 +89,6 @@ def schema_text(schema: Mapping[str, Any], field: str) -> str:
     """Return a schema as text, once it has been checked.
 
     Args:
-        schema: The schema.
         field: Its path in the request.
 
     Raises:

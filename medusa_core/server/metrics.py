@@ -55,7 +55,6 @@ class Metrics:
         """Count a request by route and status.
 
         Args:
-            record: The request.
             route: Path of its route; empty for an unknown path.
         """
         self.requests[route, record.status] += 1

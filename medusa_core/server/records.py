@@ -119,7 +119,7 @@ def by_type(
     Args:
         tag_of: Returns the tag of a type's record; None for an unknown type. Tags begin with a
             parenthesis, so that no field is taken for one.
-        message: What the type must be.
+        message: Message for other types.
         default: Type of an object without the field.
         field: The field with the type.
     """
@@ -138,7 +138,6 @@ def validate(kind: type[_Record], values: Mapping[str, Any]) -> _Record:
 
     Args:
         kind: Record that describes it.
-        values: The object.
 
     Raises:
         ApiError: A field is missing, has the wrong type or is out of range.

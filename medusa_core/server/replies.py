@@ -114,8 +114,7 @@ async def read_record(http: Request, limits: Limits, kind: type[_Record]) -> _Re
     """Read and validate the body of a request.
 
     Args:
-        http: The request.
-        limits: What it may cost.
+        limits: Limits of size and time.
         kind: Record that describes the body.
 
     Raises:

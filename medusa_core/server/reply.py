@@ -69,7 +69,6 @@ async def respond(
     """Answer requests.
 
     Args:
-        http: The HTTP request.
         context: The server's shared objects.
         requests: A request for each answer.
         reply: Puts the answers into the API's form.

@@ -48,7 +48,6 @@ class Lease(NamedTuple):
         session_id: Id of the session.
         messages: Messages of the request; earlier answers have their token ids.
         decoded: Messages for the engine, with earlier tool calls as they were decoded.
-        pooled: The session.
     """
 
     session_id: str

@@ -95,7 +95,6 @@ async def prompt_ids(context: ServerContext, model: str, prompt: GivenPrompt) ->
     Args:
         context: The server's shared objects.
         model: Id of the model; empty for the loaded one.
-        prompt: The prompt.
 
     Raises:
         ApiError: The prompt is empty, or the model can't be loaded or has no tokens to fill gaps.

@@ -48,7 +48,6 @@ class CopyStream(Protocol):
         """Make the compute stream wait for an event.
 
         Args:
-            event: The event.
             computed: Event at the end of the compute stream's work so far, to measure the wait.
         """
 

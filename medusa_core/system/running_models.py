@@ -33,7 +33,6 @@ class RunningModel:
         process_s: Start time of the process, in seconds since 1970.
         model: Name of the model; empty while none is loaded.
         quant: Its weight format.
-        device: Its device.
         nbytes: Device memory for weights, heads and cache.
         context_tokens: Longest prompt plus answer.
         loaded_s: When it was loaded, in seconds since 1970.

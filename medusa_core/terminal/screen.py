@@ -35,7 +35,7 @@ class Screen:
     """Output to a terminal, a file or a pipe.
 
     Attributes:
-        is_terminal: The output is a terminal; files and pipes get the plain answer.
+        is_terminal: Whether the output is a terminal; files and pipes get the plain answer.
     """
 
     def __init__(self, out: TextIO, err: TextIO, environ: Mapping[str, str]) -> None:

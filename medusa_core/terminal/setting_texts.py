@@ -85,7 +85,6 @@ def setting_lines(settings: ChatSettings, loaded: ModelLoaded, columns: int) -> 
 
     Args:
         settings: Settings of the chat.
-        loaded: The model.
         columns: Most columns of a line.
     """
     width = max(map(len, NAMES)) + 2

@@ -65,7 +65,7 @@ class SlashCommands:
     """All commands of a chat.
 
     Attributes:
-        is_over: The user has left the chat.
+        is_over: Whether the user has left the chat.
     """
 
     def __init__(

@@ -22,7 +22,6 @@ def tree_lines(
     """Return the drafted tree of a step: verdicts, sources and probabilities.
 
     Args:
-        trace: The step.
         sources: All sources, with their labels.
         special_tokens: Ids and names of tokens without a text.
         paint: Colours the text of an accepted token.

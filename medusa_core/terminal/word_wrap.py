@@ -16,7 +16,7 @@ class WrappedPiece(NamedTuple):
     Attributes:
         text: Text or control sequence.
         style: Style of the text; empty for the default one.
-        is_cursor_move: `text` is a control sequence.
+        is_cursor_move: Whether `text` is a control sequence.
     """
 
     text: str

@@ -56,7 +56,6 @@ class AdaptedTarget:
 
     Attributes:
         config: Sizes of the target.
-        lora: The LoRA.
         nbytes: Bytes of the frozen weights.
     """
 

@@ -60,7 +60,6 @@ class TrainingQuestion:
 
     Attributes:
         number: Index among all questions; the answer's seed is one more.
-        messages: The conversation.
         temperature: Sampling temperature; 0 for greedy answers.
     """
 

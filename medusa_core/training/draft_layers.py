@@ -31,7 +31,7 @@ class Norm(nn.Module):
         """Return the norm as blocks use it.
 
         Args:
-            is_rotated: Its rows are rotated, so that they are in interleaved order.
+            is_rotated: Whether its rows are rotated, so that they are in interleaved order.
         """
         weight = interleave_rows(self.weight, len(self.weight)) if is_rotated else self.weight
         return RmsNorm(weight, self._eps)

@@ -51,7 +51,7 @@ class _Blocks(NamedTuple):
 
     Attributes:
         anchors: Positions of the anchors. int64 [texts, anchors]
-        is_kept: Which are used, since texts have different numbers of blocks. bool [texts, anchors]
+        is_kept: Mask of the blocks in use: texts have different numbers. bool [texts, anchors]
     """
 
     anchors: Tensor

@@ -120,7 +120,6 @@ class FrozenWeights(CheckpointWeights):
         """Prepare to read.
 
         Args:
-            checkpoint: The checkpoint.
             config: Sizes of the target.
             precision: Dtypes and device.
             formats: Format of every part.

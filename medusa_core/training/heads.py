@@ -28,7 +28,7 @@ class MedusaSizes:
         num_heads: Number of heads.
         num_layers: Residual layers per head.
         own_lm_head: Each head has its own output projection; else they share the target's.
-        reads_root: First layers read the root's embedding besides the state.
+        reads_root: Whether first layers read the root's embedding besides the state.
     """
 
     num_heads: int

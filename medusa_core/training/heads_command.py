@@ -227,7 +227,6 @@ def prompts_of(
 
     Args:
         folder: Folder of the run.
-        target: The target.
         is_over: Called after each prompt that the target writes; True stops it.
     """
     config = folder.config()

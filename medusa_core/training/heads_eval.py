@@ -220,7 +220,6 @@ def rank_shares(
     """Return the accuracy of each rank, given that the drafts before were right. [depths][10]
 
     Args:
-        target: The target.
         spec: The source to measure.
         texts: Texts that the target wrote.
     """

@@ -85,7 +85,6 @@ def plan_run(
         config: Configuration of the run.
         target: The target, loaded as for the run.
         make: Builds the heads.
-        prompts: The prompts.
         base_bytes: Memory of this program before the target was loaded.
 
     Raises:

@@ -64,7 +64,6 @@ def train(
 
     Args:
         module: Module, trained in place.
-        optimizers: Its optimizers.
         loss_at: Returns the loss of a step, which depends on the step alone so that runs can
             resume.
         options: Length and checkpoint.

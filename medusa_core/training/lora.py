@@ -74,7 +74,6 @@ class LoraModule(nn.Module):
         """Return the adapter of a part; None for parts outside the blocks.
 
         Args:
-            part: The part.
             dtype: Dtype of products.
         """
         if _key(part.pieces[0]) not in self._down:

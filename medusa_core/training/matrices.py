@@ -18,7 +18,6 @@ def dequantize_linear(
     """Return a layer's matrix and bias, computed from its outputs for unit vectors and for zero.
 
     Args:
-        linear: The layer.
         outputs: Number of outputs.
         inputs: Number of inputs.
         precision: Compute dtype and device.

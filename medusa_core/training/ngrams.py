@@ -35,10 +35,9 @@ class CountedTexts:
     """Phrase table of some texts.
 
     Attributes:
-        phrases: The table.
         num_texts: Number of texts.
         num_tokens: Number of tokens.
-        is_whole: No text was skipped for lack of memory.
+        is_whole: Whether no text was skipped for lack of memory.
     """
 
     phrases: PhraseTable
@@ -54,7 +53,6 @@ def count_texts(
 
     Args:
         model_dir: Folder or GGUF file of the model.
-        texts: The texts.
         recipe: Settings of the table.
         most_tokens: Stop reading after so many tokens.
 

@@ -60,7 +60,7 @@ def own_prompts(
         target: A chat model with room for several conversations.
         number: Number of prompts; about twice as many are generated at most.
         seed: Seed of the sampling.
-        is_over: Called after each; True stops.
+        is_over: Called after each prompt; True stops.
 
     Raises:
         TemplateError: The template has no beginning of a user's turn.

@@ -58,7 +58,6 @@ def collect(target: Target, documents: Sequence[EncodedDocument], num_heads: int
     """Run the target on documents and keep its states at the positions where heads would draft.
 
     Args:
-        target: The target.
         documents: Documents; longer ones than the context are cut.
         num_heads: Tokens ahead.
 
@@ -106,7 +105,6 @@ def computed(
     """Yield the target's states of all tokens of documents. bfloat16, on the CPU
 
     Args:
-        target: The target.
         documents: Documents.
         longest: Longer documents are cut.
     """

@@ -38,7 +38,6 @@ class _Batch(NamedTuple):
     """Texts with positions, and the tokens after them.
 
     Attributes:
-        texts: The texts.
         roots: Token after each position. [positions]
         later: Tokens after the root, −1 after the answer. [positions, streams]
     """

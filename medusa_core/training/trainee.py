@@ -22,7 +22,7 @@ class Trainee(Protocol):
         context: Maximum tokens of a text.
         state_width: Width of the target's states in a shard.
         batch: Samples per step.
-        has_trees: Trees are chosen after training; else they grow in every step.
+        has_trees: Whether trees are chosen after training; otherwise they grow in every step.
     """
 
     context: int

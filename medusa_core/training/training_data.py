@@ -40,7 +40,6 @@ class WrittenAnswer(NamedTuple):
     """An answer with the target's states.
 
     Attributes:
-        answer: The answer.
         states: States of all tokens but the last two, which aren't trained on; None if they have to
             be computed. [tokens − 2, (1 + taps) · hidden]
     """
@@ -70,7 +69,6 @@ class AnswerWriter:
         """Let the target write; return the new answers.
 
         Args:
-            target: The target.
             on_answer: Called with each answer; True ends the slice.
         """
         if self._answers is None:

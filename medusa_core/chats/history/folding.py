@@ -76,7 +76,6 @@ def snippet(text: str, parts: list[str]) -> tuple[str, tuple[tuple[int, int], ..
     """Return a line of text around the first match, and the spans of the matches in it.
 
     Args:
-        text: The text.
         parts: Folded parts of the query.
     """
     text = unicodedata.normalize("NFC", text)

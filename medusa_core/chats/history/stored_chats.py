@@ -33,7 +33,6 @@ def stored_prompts(
     """Return the prompts of a conversation with their answers, parents first.
 
     Args:
-        history: The history.
         conversation_id: Id of the conversation.
         only_ended: Leave out unfinished answers, and those without text.
 

@@ -57,11 +57,11 @@ class _Sizes:
         num_layers: Layers per head.
         hidden: Width.
         columns: Outputs of each projection.
-        has_bias: The projections have biases.
+        has_bias: Whether the projections have biases.
         has_residual_projection: First layers have R; else the residual is the target's state.
         projection: `own` for one per head, `one` for a shared one, or `vectors` for the target's
             embeddings.
-        is_mapped: A map gives the token of each column.
+        is_mapped: Whether `token_map` gives the token of each column.
     """
 
     num_heads: int

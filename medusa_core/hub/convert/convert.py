@@ -82,7 +82,7 @@ def convert(
 
     Args:
         source: Result of `find_source`.
-        is_consented: The user knows that a pickle can run code, and agreed.
+        is_consented: Whether the user knows that a pickle can run code, and agreed.
         on_progress: Called with bytes written and bytes to write, in this thread.
         is_cancelled: Called many times a second; true stops the conversion.
         limits: Limits.

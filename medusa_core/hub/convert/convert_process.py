@@ -34,7 +34,7 @@ class ConversionJob:
     Attributes:
         files: Pickles, in order.
         staging: Folder that it may write to; the result goes to its subfolder `out`.
-        is_sharded: They are shards of one model.
+        is_sharded: Whether they are shards of one model.
         expected_names: Tensor names of the index; empty without one.
         base_model: Target that the heads' configuration names.
         memory_bytes: Address space in addition to torch's.
@@ -59,7 +59,6 @@ def run_job(
     """Run a job in a process of its own, and wait for its end.
 
     Args:
-        job: The job.
         time_s: Longest time without progress.
         on_progress: Called with bytes written and bytes to write.
         is_cancelled: Called while waiting.

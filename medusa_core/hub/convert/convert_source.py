@@ -33,7 +33,7 @@ class ConversionSource:
         folder: Folder of the pickles.
         files: The pickles.
         output: Folder for the result.
-        is_sharded: They are shards of one model.
+        is_sharded: Whether they are shards of one model.
         expected_names: Tensor names of the index; empty without one.
         base_model: Target that the heads' configuration names.
     """

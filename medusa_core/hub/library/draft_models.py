@@ -39,7 +39,6 @@ class DraftModels:
         """Return why a model can't draft for another, for people; empty if it can. Blocks.
 
         Args:
-            target: The target.
             other: Who would.
         """
         reason = ""

@@ -58,9 +58,9 @@ class Installed:
         title: Name for people: a GGUF file's name of its model, else `name`.
         revision: The commit; empty outside of the cache.
         refs: Branches and tags that name the commit.
-        is_cached: It is in the shared cache, from where it can be removed.
+        is_cached: Whether it is in the shared cache, from where it can be removed.
         owner: Another program that it belongs to; empty for none.
-        is_built_in: It is shipped with the application.
+        is_built_in: Whether it is shipped with the application.
     """
 
     name: str
@@ -310,7 +310,6 @@ def at_path(path: Path, name: str = "") -> Installed:
     """Return what a folder or a GGUF file outside of the cache holds.
 
     Args:
-        path: The folder or file.
         name: Its name; empty for that of the path.
     """
     name = name or path.name

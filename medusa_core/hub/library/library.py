@@ -83,7 +83,6 @@ class AdapterOffer:
 
     Attributes:
         name: Name of the adapter.
-        folder: Its folder.
         shape: Sizes; empty if it doesn't fit.
         reason: Why it doesn't fit; empty if it does.
     """

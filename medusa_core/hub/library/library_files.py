@@ -26,7 +26,7 @@ class Expected:
 
     Attributes:
         digest: Hash in hexadecimal; empty if unknown.
-        is_large: It is the sha256 of an LFS file, else git's sha1 of a blob.
+        is_large: Whether it is the sha256 of an LFS file; otherwise git's sha1 of a blob.
         nbytes: Size; -1 if unknown.
     """
 

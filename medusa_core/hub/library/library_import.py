@@ -29,7 +29,6 @@ class Imported:
 
     Attributes:
         path: Path of the folder.
-        contents: Its contents.
     """
 
     path: Path

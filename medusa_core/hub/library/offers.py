@@ -31,15 +31,15 @@ class PairOffer:
         title: Name for people.
         pair: Repositories and files.
         licence: Licence of the model; empty if unknown.
-        is_gated: The repository is gated.
-        is_pickled: Its heads are a pickle, which is converted once.
+        is_gated: Whether its terms must be accepted first.
+        is_pickled: Whether its heads are a pickle, which is converted once.
         note: Description for people.
         download_bytes: Bytes to download; 0 while unknown.
         config: Configuration of the model; None while unknown.
         heads: Sizes of the heads.
-        is_curated: It is in the shipped catalog.
-        is_earlier: Newer models of its size are better.
-        is_heads: It has heads alone, for a model that is downloaded separately.
+        is_curated: Whether it is in the shipped catalog.
+        is_earlier: Whether newer models of its size are better.
+        is_heads: Whether it has heads alone, for a model that is downloaded separately.
         kind: Kind of drafter by its name; empty for a model.
         variants: GGUF files to choose from; `pair.file` is the chosen one.
         bases: Base models that its card names.

@@ -95,7 +95,6 @@ class HeadsMatch:
     """Heads matched with a target.
 
     Attributes:
-        heads: The heads.
         fit: How well they match.
         reason: Reason, for people.
     """
@@ -110,7 +109,6 @@ class Pairing:
     """A target and all heads, the best match first.
 
     Attributes:
-        target: The target.
         matches: A match for each set of heads.
     """
 

@@ -52,7 +52,6 @@ def mamba2(config: ArchConfig, prefix: str = "mamba") -> Mamba2Spec:
     """Return a Mamba-2 layer.
 
     Args:
-        config: Its settings.
         prefix: What names of its tensors begin with.
 
     Raises:

@@ -48,7 +48,7 @@ def delta_net_blocks(
     Args:
         config: Settings.
         layer: The MLP or the experts.
-        is_fused: Projections of a delta net are two tensors, in which the rows of a key head are
+        is_fused: Whether projections of a delta net are two tensors, in which the rows of a key head are
             consecutive (Qwen3-Next); else they are four.
 
     Raises:

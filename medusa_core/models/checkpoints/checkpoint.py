@@ -145,7 +145,6 @@ class Checkpoint:
         """Read a floating-point tensor of any shape.
 
         Args:
-            name: Its name.
             dtype: Dtype of the result; None for that of the file.
 
         Raises:
@@ -299,7 +298,6 @@ def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
     """Read the bytes of a tensor as uint8, in pieces.
 
     Args:
-        path: The file.
         entry: Position of the tensor.
         each_piece: Called with every piece after it was read.
 

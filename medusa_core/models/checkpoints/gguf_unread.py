@@ -69,7 +69,6 @@ def unread_key(gguf: Gguf, architecture: GgufArchitecture, head_dim: object) -> 
     """Return the first unimplemented key that would change the output; empty if there is none.
 
     Args:
-        gguf: The file.
         architecture: Conventions of its architecture.
         head_dim: Size of an attention head's keys; None if unknown.
     """

@@ -25,7 +25,6 @@ class UnquantizedTensor(NamedTuple):
     Attributes:
         name: Name in the engine, and in the cache of quantized models.
         stored_name: Name in the checkpoint.
-        shape: Its shape.
     """
 
     name: str

@@ -33,9 +33,8 @@ def read_nf4(
 
     Args:
         checkpoint: The checkpoint, with bitsandbytes' names.
-        part: The layer.
         config: Configuration of the model.
-        formats: The wanted formats.
+        formats: Weight formats to load into.
 
     Returns:
         Its weight format, and its tensors in that.

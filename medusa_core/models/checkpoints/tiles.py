@@ -48,7 +48,6 @@ class Tiles(NamedTuple):
 
         Args:
             name: Hugging Face's name.
-            stored: The tensor.
             is_dense: Whether it is unquantized.
 
         Raises:

@@ -48,7 +48,6 @@ def forget_answers(folder: Path, conversation_ids: Collection[str] | None = None
     """Delete the answers of conversations; a loaded model forgets them before its next answer.
 
     Args:
-        folder: The folder.
         conversation_ids: The conversations; None for all.
 
     Raises:
@@ -64,7 +63,6 @@ def forget_deleted_conversations(
     """Delete the answers of conversations that don't exist: a process may have ended in between.
 
     Args:
-        folder: The folder.
         conversation_ids: Returns the ids of all conversations; called after the answers are listed.
 
     Raises:

@@ -34,7 +34,6 @@ class Follower(NamedTuple):
     """A likely next token.
 
     Attributes:
-        token_id: The token.
         chance: Its probability.
     """
 
@@ -141,7 +140,6 @@ def read_phrases(model_dir: Path, vocab_size: int) -> PhraseTable | None:
     """Read the table in a model's folder; None if there is none.
 
     Args:
-        model_dir: The folder.
         vocab_size: Size of the model's vocabulary.
 
     Raises:

@@ -34,7 +34,7 @@ class Found(NamedTuple):
     Attributes:
         places: Positions of the tokens that followed.
         lengths: Number of matching tokens before each, from 1 to `DEPTH`.
-        token_ids: The tokens that followed.
+        token_ids: Tokens that followed the occurrences.
     """
 
     places: list[int]
@@ -77,7 +77,6 @@ class SuffixArray:
         """Append tokens to the last text.
 
         Args:
-            token_ids: The tokens.
             first: Index of the first token that searches may return; earlier ones are context.
         """
         place = len(self)

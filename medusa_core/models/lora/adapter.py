@@ -34,7 +34,6 @@ class Adapter:
 
     Attributes:
         shape: Its layers and their sizes.
-        files: Its files.
     """
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
@@ -95,7 +94,6 @@ class Adapter:
 
         Args:
             part: Description of the layer.
-            base: The layer.
             precision: Compute dtype and device.
         """
         if not self.shape.changes(part):

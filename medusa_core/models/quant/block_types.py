@@ -29,7 +29,6 @@ class BlockType:
 
     Attributes:
         name: GGUF's name, in lower case.
-        sizes: Its sizes.
         decode: Decodes stored bytes to codes and scales. uint8 [rows, blocks, bytes of a block] →
     """
 

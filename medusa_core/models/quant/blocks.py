@@ -18,7 +18,7 @@ class Blocks:
 
     Attributes:
         codes: uint8. [rows, columns]
-        offset: The code of zero.
+        offset: Code that stands for 0.
         d: Scales of blocks, float16 or float32. [rows, blocks]
         a: Scales of sub-blocks as integer multiples of `d`, int16; None if there are no sub-blocks.
             [rows, sub-blocks]

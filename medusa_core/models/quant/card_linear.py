@@ -41,7 +41,7 @@ class CardLinear(TensorLinear):
         """Take stored rows.
 
         Args:
-            kernels: Those of the card.
+            kernels: Kernels of the GPU.
             kind: Block type.
             stored: uint8 [out, bytes of a row], on the card.
             bias: [out], or None.

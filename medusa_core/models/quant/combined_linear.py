@@ -18,7 +18,6 @@ class CombinedLinear:
     """Base class of layers that consist of others; subclasses add `__call__` and `layout`.
 
     Attributes:
-        layers: The inner layers.
         nbytes: Bytes of all of them.
     """
 
@@ -99,7 +98,6 @@ def adapted_linear(base: QuantLinear, down: Tensor, ups: Sequence[Up]) -> QuantL
     """Add a LoRA to a layer; compiled if the layer is.
 
     Args:
-        base: The layer.
         down: A of all pieces, concatenated. [inner, in]
         ups: B of each piece, in the dtype of `down`.
     """

@@ -90,7 +90,6 @@ def combined_layout(
 
     Args:
         name: Makes the combination's kind from those of its layers.
-        layers: The inner layers.
         combine: Makes the combination of a list of layers and, if there is one, the bias.
         bias: Of the combination, [out], or None.
     """

@@ -74,7 +74,6 @@ class NativeLinear:
         """Describe weights to the library.
 
         Args:
-            library: The compiled step.
             parts: Weights of the same inputs, by consecutive outputs.
             bias: [outputs], or None.
             adapter: A LoRA that is added to the outputs, or None.

@@ -36,7 +36,6 @@ class QuantizedModel:
     """A file of the cache.
 
     Attributes:
-        path: The file.
         nbytes: Its size.
         used_s: Time of the last read, in seconds since 1970.
     """

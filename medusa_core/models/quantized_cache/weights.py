@@ -37,7 +37,6 @@ class QuantizedWeights(WeightReader):
         """Open a file of the cache.
 
         Args:
-            path: The file.
             config: As in `WeightReader`.
             precision: As in `WeightReader`.
             formats: As in `WeightReader`.

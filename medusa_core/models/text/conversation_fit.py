@@ -86,7 +86,6 @@ class ConversationFit:
         """Rewrite a conversation so that the template shows all of it.
 
         Args:
-            messages: The conversation.
             render: Renders messages as the prompt will be rendered.
             has_tools: Whether the request offers functions.
             reasoning: Format of the reasoning in answers.

@@ -137,7 +137,6 @@ def _fold_systems(messages: Iterable[ChatMessage], *, keeps_first: bool) -> Iter
     """Prepend system messages to the next user's message, or make them users' messages.
 
     Args:
-        messages: The conversation.
         keeps_first: Join those at the start of the conversation into one system message instead.
     """
     texts: list[str] = []

@@ -37,9 +37,8 @@ class NameGuard:
         """Look for names.
 
         Args:
-            messages: The conversation.
             tools: Functions that may be called.
-            tokenizer: Its special tokens count.
+            tokenizer: Tokenizer whose special tokens are guarded.
             reasoning: How the model's answers set it apart.
         """
         self._parts = tokenizer.literal_parts

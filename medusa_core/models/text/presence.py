@@ -26,7 +26,6 @@ def first_missing(
     Reasoning in answers may be missing, because templates drop it on purpose.
 
     Args:
-        messages: The conversation.
         prompt: The rendered prompt.
         reasoning: Format of the reasoning in answers.
 

@@ -30,9 +30,6 @@ def value_rule(schema: Any) -> str:
     """Return a rule body for the values of one argument.
 
     Keywords that the grammar can't enforce are left unchecked, as in `arguments_rule`.
-
-    Args:
-        schema: The schema.
     """
     return _rule(schema, is_lenient=True)
 

@@ -120,7 +120,6 @@ class ChatTemplate:
         """Render a conversation to a prompt with guarded names of special tokens.
 
         Args:
-            messages: The conversation.
             opens_answer: Whether to end with the generation prompt.
             thinks: Whether to reason before the answer; None for the template's default. Ignored
                 by templates without a switch.

@@ -30,7 +30,6 @@ class TransformersModel:
     """A model that runs through transformers.
 
     Attributes:
-        config: Its configuration.
         theirs: transformers' configuration object.
         body: The model without its LM head.
         layers: Blocks of the body; empty if they can't be found.
@@ -89,7 +88,6 @@ def read_transformers_model(
 
     Args:
         folder: Folder of the model, in Hugging Face layout.
-        config: Its configuration.
         precision: Compute dtype and device.
         formats: Weight formats.
 

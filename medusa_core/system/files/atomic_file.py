@@ -37,7 +37,7 @@ class AtomicFile:
                 complete file. False for data that can be made again: flushing takes milliseconds.
             private: Let only this user read the file (mode 0600).
             prefix: Start of the temporary name.
-            suffix: Its end.
+            suffix: End of its name.
 
         Raises:
             OSError: The folder can't be written.
@@ -87,7 +87,7 @@ def replace_file(path: Path, pieces: Iterable[bytes], durable: bool = True) -> N
 
     Args:
         path: Target, in an existing folder.
-        pieces: Its content.
+        pieces: Content of the file.
         durable: See `AtomicFile`.
 
     Raises:

@@ -80,7 +80,6 @@ class GgufTensor:
     """A tensor of a file.
 
     Attributes:
-        path: The file.
         kind: GGUF's name of its type, in lower case.
         shape: Shape in row-major order, the reverse of GGUF's.
         start: First byte in the file.
@@ -99,7 +98,6 @@ class Gguf:
     """Headers of a model's file, or of all files of a split model.
 
     Attributes:
-        files: The files.
         version: Version of the format.
         entries: Metadata of the first file, by key.
         tensors: Tensors of all files, by name.

@@ -40,8 +40,6 @@ class GgufHeader:
         """Start at the first byte.
 
         Args:
-            file: The file.
-            path: Its path.
             most_bytes: Largest size of the header.
         """
         self.name = path.name

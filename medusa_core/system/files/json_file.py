@@ -16,7 +16,6 @@ def read_json(path: Path, most_bytes: int = _MAX_BYTES) -> dict[str, Any]:
     """Read a JSON object.
 
     Args:
-        path: The file.
         most_bytes: Larger files are refused.
 
     Raises:

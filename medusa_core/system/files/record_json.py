@@ -28,7 +28,6 @@ def from_json(kind: type[T], raw: object, where: str) -> T:
     Args:
         kind: A dataclass, or a named tuple with annotations, with fields of type int, float, str,
             bool, Path, record, `T | None` or `tuple[T, ...]`.
-        raw: The JSON value.
         where: Where it comes from, for error messages.
 
     Raises:

@@ -69,7 +69,6 @@ class Database:
         """Wrap a connection.
 
         Args:
-            db: The connection.
             path: Its file; None for a database in memory.
             notice: See the class.
             lock: Shared lock, released by `close`.

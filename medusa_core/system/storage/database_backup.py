@@ -55,7 +55,6 @@ def back_up(db: sqlite3.Connection, path: Path, backup: Path) -> None:
 
     Args:
         db: Connection to the file.
-        path: The file.
         backup: Path of the backup.
 
     Raises:

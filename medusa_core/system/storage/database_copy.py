@@ -82,7 +82,6 @@ def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
     """Copy a file into a database without writing to the file's folder; errors are only logged.
 
     Args:
-        path: The file.
         db: The database, which stays empty if the file can't be read.
         newest: Newest known version; a newer file isn't read.
     """

@@ -62,8 +62,6 @@ def run_migration(db: sqlite3.Connection, migration: Migration, version: int) ->
     """Run a migration in one transaction.
 
     Args:
-        db: The database.
-        migration: The migration.
         version: Version after it.
     """
     db.execute("BEGIN IMMEDIATE")

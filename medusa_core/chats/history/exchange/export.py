@@ -51,7 +51,6 @@ class HtmlPage(NamedTuple):
 
     Attributes:
         title: Title of the page.
-        html: The page.
         num_conversations: Number of conversations.
     """
 
@@ -71,8 +70,6 @@ def export(
     JSON has everything; Markdown and HTML have the path that was shown last.
 
     Args:
-        history: The history.
-        path: The file.
         kind: Format of the file.
         conversation_ids: Ids of conversations; None for all outside the trash.
 
@@ -95,7 +92,6 @@ def export_page(history: History, conversation_ids: Sequence[str] | None, style:
     """Return the HTML page of `export`, with another style sheet.
 
     Args:
-        history: The history.
         conversation_ids: Ids of conversations; None for all outside the trash.
         style: The style sheet.
 

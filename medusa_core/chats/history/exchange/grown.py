@@ -119,7 +119,6 @@ def refused_conversation(raw: object, reason: str) -> ConversationFileError:
 
     Args:
         raw: The conversation, whose title goes into the error.
-        reason: The reason.
     """
     title = raw.get("title") if isinstance(raw, dict) else None
     name = title[:80] if isinstance(title, str) and title.strip() else "…"

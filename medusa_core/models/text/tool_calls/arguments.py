@@ -146,7 +146,7 @@ class BareKeyReader:
         """Read arguments.
 
         Args:
-            quote: The quotation mark.
+            quote: Quotation mark of the format.
         """
         self.is_done = False
         self._quote = quote
@@ -202,7 +202,6 @@ class TagReader:
         """Read arguments.
 
         Args:
-            tags: The tags.
             close: What ends the call after its last argument.
             schema: JSON schema of the parameters.
         """
@@ -366,7 +365,6 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 8) -> frozenset[
     """Return the JSON types that a schema allows; empty if it allows any or is unclear.
 
     Args:
-        schema: The schema.
         root: The schema that `$ref` refers to.
         depth: Nesting depth of subschemas to follow.
     """

@@ -31,7 +31,6 @@ class ToolCallGrammar:
     The rule `calls` matches the text after the trigger, up to the end of the last call.
 
     Attributes:
-        shape: The format.
         token_ids: Ids of special tokens that decode to no text, by their names.
         trigger: Text that begins a call; empty if calls can only be the whole answer.
         takes_several: Whether several calls may follow each other, each after its own trigger.
@@ -48,10 +47,9 @@ class ToolCallGrammar:
         """Make the rules.
 
         Args:
-            shape: The format.
             functions: Objects of `name` and `parameters`.
             token_ids: Special tokens without text, by their names.
-            is_parallel: Several calls may come in one answer.
+            is_parallel: Whether an answer may have several calls.
         """
         self.shape, self._functions = shape, functions
         self.token_ids = {name: number for name, number in token_ids.items() if len(name) > 2}

@@ -34,7 +34,7 @@ def match_text(text: str, position: int, fixed: str) -> int:
     """Match a fixed text, with any white space before and between its words.
 
     Args:
-        text: What has been written so far.
+        text: Beginning of the call, as far as it is written.
         position: Position at which the fixed text must begin.
         fixed: The fixed text; white space at its end isn't consumed.
 
@@ -76,7 +76,7 @@ def match_head(
     """Match a call of a known function, up to its arguments.
 
     Args:
-        text: What has been written so far.
+        text: Beginning of the call, as far as it is written.
         position: Position at which the call must begin.
         segments: Fixed texts and slots (name, id, index) of the call's opening.
         names: Names of the functions that may be called.

@@ -47,7 +47,6 @@ def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
     """Render calls with a template and parse the text, character by character.
 
     Args:
-        shape: The format to check.
         text_of: Renders messages, with or without generation prompt, and tools; returns an empty
             text if the template refuses them.
 

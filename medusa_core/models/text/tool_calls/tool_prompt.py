@@ -26,10 +26,9 @@ def with_described_tools(
     """Describe functions in the system message, and turn earlier calls into text.
 
     Args:
-        messages: The plain.
         tools: As `ChatRequest.tools`.
-        shape: How calls are to look.
-        is_parallel: Several calls may come in one answer.
+        shape: Format of the calls.
+        is_parallel: Whether an answer may have several calls.
     """
     description = _DESCRIPTION.format(
         form=_FORM.format(key=shape.arguments_key),

@@ -36,7 +36,6 @@ def written_calls(calls: Sequence[ToolCall], shape: ToolCallFormat) -> str:
     """Return calls as the model would write them.
 
     Args:
-        calls: The calls.
         shape: Its format, with arguments as JSON or in Python syntax.
     """
     texts = ("".join(_call(call, shape)) for call in calls)

@@ -87,7 +87,6 @@ class BatchState:
 
     Attributes:
         stage: `starting`, `answering`, `paused`, `done` or `failed`.
-        progress: Its progress.
         problem: Why it failed.
         hint: What to do about it.
     """
@@ -104,11 +103,7 @@ class BatchState:
 
 
 class BatchJob(CommandJob):
-    """A batch and its folder, which holds all but the prompts and the answers.
-
-    Attributes:
-        folder: The folder.
-    """
+    """A batch and its folder, which holds all but the prompts and the answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
