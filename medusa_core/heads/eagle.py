@@ -26,7 +26,7 @@ class EagleHead(LlamaHead):
     """A loaded EAGLE head.
 
     Attributes:
-        reads_final: Whether it reads the target's final hidden state instead of `taps` (EAGLE-1, 2).
+        reads_final: Whether it reads the target's final hidden state (EAGLE-1, 2), not `taps`.
         masked: P-EAGLE's learned state of MASK rows, `fused`; else None. [1, hidden]
         mask_token_id: Token of MASK rows.
     """

@@ -48,8 +48,8 @@ def delta_net_blocks(
     Args:
         config: Settings.
         layer: The MLP or the experts.
-        is_fused: Whether projections of a delta net are two tensors, in which the rows of a key head are
-            consecutive (Qwen3-Next); else they are four.
+        is_fused: Whether projections of a delta net are two tensors, in which the rows of a key
+            head are consecutive (Qwen3-Next), instead of four.
 
     Raises:
         ModelError: Sizes make no sense, or layers are of other kinds.
