@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from medusa_core.hub.library.library_folder import ContentsKind
     from medusa_core.hub.library.offers import PairOffer
     from medusa_core.hub.settings import HubSettings
+    from medusa_core.loading.cpu_parts import CpuPlan, plan_cpu
     from medusa_core.loading.offers import LoadOffer, smaller_loads
     from medusa_core.loading.offload_forecast import (
         OffloadPlan,

@@ -33,7 +33,7 @@ from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
 from app.widgets.job_button import JobButton
 from app.widgets.numbers import Number
-from app.widgets.offload_words import here_words
+from app.widgets.offload_words import cpu_words, here_words
 from app.widgets.sizes import parameters
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import (
@@ -355,11 +355,13 @@ def _add_models(
 
 
 def offloaded_words(loaded: ModelLoaded) -> str:
-    """Where layers lie that aren't on the device; empty where all of them are."""
+    """Where layers lie, or are computed, if not on the device; empty where all of them are."""
     if loaded.machines:
         return QCoreApplication.translate("Chat", "layers on {0} machines").format(
             len(loaded.machines)
         )
+    if loaded.plan.cpu_parts is not None:
+        return cpu_words(loaded.plan.cpu_parts)
     return "" if loaded.plan.placement is None else here_words(loaded.plan.placement)
 
 

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.i18n.engine_texts import engine_text
 from app.i18n.setting_texts import setting_text
 from app.models.load_estimate import (
+    HostPlaces,
     LoadEstimate,
     LoadEstimateQuery,
     OutlookResult,
@@ -29,7 +30,7 @@ from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.choices import NUM_CHARS, ChoiceBox
 from app.widgets.numbers import Number
-from app.widgets.offload_words import offload_plan_words
+from app.widgets.offload_words import cpu_plan_words, offload_plan_words
 from app.widgets.sizes import (
     FIT_WORDS,
     gib,
@@ -39,6 +40,7 @@ from app.widgets.sizes import (
 from medusa_core.api import (
     AdapterShape,
     Budget,
+    CpuPlan,
     ModelConfig,
     OffloadPlan,
     Recommendation,
@@ -51,6 +53,7 @@ from medusa_core.api import (
 )
 from medusa_core.messages import Fit, WeightFormats
 
+_LAYER_STEPS = 4  # of a model's layers: quarters are offered to the processor
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 
 
@@ -62,6 +65,7 @@ class Details(QWidget):
         quant_box: Weight format.
         context_box: Longest prompt plus answer.
         ram_box: Keep the token vectors in RAM.
+        place_box: What the processor computes beside a card; seen where there is one.
         stream_box: Load it although not all of it has room; seen where that can be done.
         verdict_label: Whether it fits.
         forecast_label: How fast it would be here.
@@ -88,6 +92,8 @@ class Details(QWidget):
         self.cluster = self.device = ""
         self._choice: Recommendation | None = None
         self._offload_plan: OffloadPlan | None = None
+        self._cpu_plan: CpuPlan | None = None
+        self._places = [HostPlaces()]
         self._outlook = LoadEstimate(
             self._take_answer, lambda why: self.forecast_label.setText(why)
         )
@@ -98,6 +104,13 @@ class Details(QWidget):
         self.ram_box = QCheckBox(self.tr("Keep token vectors in RAM"))
         self.ram_box.setToolTip(
             self.tr("A step reads only a few of them; this frees memory on the card.")
+        )
+        self.place_box = _box(self.tr("The processor computes"))
+        self.place_box.setToolTip(
+            self.tr(
+                "Experts, or MLPs, that are in the computer's memory: attention and its cache "
+                "stay on the card."
+            )
         )
         self.stream_box = QCheckBox(self.tr("Offload the layers that have no room"))
         self.stream_box.setToolTip(
@@ -113,10 +126,12 @@ class Details(QWidget):
         self.action_button.setObjectName("primaryButton")
         self.head_row = QHBoxLayout()
         self.drafts_form = QFormLayout()
+        self._form = QFormLayout()
         self._build()
         self.quant_box.currentIndexChanged.connect(self._replan)
         self.context_box.currentIndexChanged.connect(self._replan)
         self.ram_box.toggled.connect(self._replan)
+        self.place_box.currentIndexChanged.connect(self._replan)
         self.stream_box.toggled.connect(self._show_choice)
         self.shorten_button.clicked.connect(self._shorten)
         self.action_button.clicked.connect(self.acted)
@@ -125,11 +140,18 @@ class Details(QWidget):
     @property
     def choice(self) -> Recommendation | None:
         """What is chosen now; None while the sizes are unknown."""
+        if self._cpu_plan is not None:
+            return self._cpu_plan.choice
         return (
             self._choice
             if self._offload_plan is None or not self.streams
             else self._offload_plan.choice
         )
+
+    @property
+    def places(self) -> HostPlaces:
+        """What the processor is to compute beside a card."""
+        return self._places[max(0, self.place_box.currentIndex())]
 
     @property
     def streams(self) -> bool:
@@ -152,6 +174,9 @@ class Details(QWidget):
         self.action_button.setEnabled(subject is not None)
         is_card = self._budget is not None and self._budget.hardware.device != "cpu"
         self.ram_box.setVisible(is_card)  # without a card everything is in RAM
+        may_place = is_card and is_known and subject is not None and subject.adapter is None
+        may_place = may_place and not self.cluster
+        self._form.setRowVisible(self.place_box, may_place)
         if is_known:
             assert subject is not None
             self._offer(keeps_choice=subject.title == self._offered)
@@ -175,10 +200,11 @@ class Details(QWidget):
         self.bar.restyle()
 
     def _build(self) -> None:
-        form = QFormLayout()
+        form = self._form
         form.addRow(self.tr("Weights"), self.quant_box)
         form.addRow(self.tr("Context"), self.context_box)
         form.addRow("", self.ram_box)
+        form.addRow(self.tr("The processor computes"), self.place_box)
         column = QVBoxLayout(self)
         column.addWidget(self._title)
         column.addWidget(self._note)
@@ -206,9 +232,10 @@ class Details(QWidget):
         best = recommend(config, subject.heads, budget, subject.draft_model)
         self._best = (best or plan_least(config, subject.heads, budget)).formats
         before = (self.quant_box.currentData(), self.context_box.currentData())
-        boxes = (self.quant_box, self.context_box, self.ram_box)
+        boxes = (self.quant_box, self.context_box, self.ram_box, self.place_box)
         blockers = [QSignalBlocker(box) for box in boxes]
         self._offer_formats(subject, config, budget, best)
+        self._offer_places(config, keeps_choice=keeps_choice)
         self.context_box.clear()
         for tokens in sorted({min(c, config.context_tokens) for c in _CONTEXTS}):
             self.context_box.addItem(self.tr("{0:,} tokens").format(Number(tokens)), tokens)
@@ -241,6 +268,23 @@ class Details(QWidget):
                 item.setEnabled(False)
                 item.setToolTip(choice.lack)
 
+    def _offer_places(self, config: ModelConfig, *, keeps_choice: bool) -> None:
+        """Fill the box with what the processor can compute of a model beside a card."""
+        before = self.places
+        self._places = [HostPlaces(), HostPlaces("card", 0)]
+        words = [self.tr("what has no room on the card"), self.tr("nothing")]
+        if config.moe is not None:
+            self._places.append(HostPlaces("ram"))
+            words.append(self.tr("all experts"))
+        for part in range(1, _LAYER_STEPS + 1):
+            count = part * config.num_layers // _LAYER_STEPS
+            self._places.append(HostPlaces("auto", count))
+            words.append(self.tr("a part of {0} layers").format(count))
+        self.place_box.clear()
+        self.place_box.addItems(words)
+        if keeps_choice and before in self._places:
+            self.place_box.setCurrentIndex(self._places.index(before))
+
     def _choose_context(self, tokens: int) -> None:
         fitting = [
             index
@@ -251,7 +295,7 @@ class Details(QWidget):
 
     def _replan(self) -> None:
         subject, budget, config = self._subject, self._budget, self._config
-        self._choice = self._offload_plan = None
+        self._choice = self._offload_plan = self._cpu_plan = None
         if subject is not None and config is not None and budget is not None:
             wanted = self._best if self.quant_box.currentIndex() == 0 else None
             wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
@@ -315,12 +359,17 @@ class Details(QWidget):
             budget,
             self.layers_dir if may_stream else None,
             self.device,
+            self.places if self._form.isRowVisible(self.place_box) else None,
         )
 
     def _take_answer(self, question: LoadEstimateQuery, answer: OutlookResult) -> None:
         """Say how fast what was asked about would be, or offer to offload it."""
         has_heads = bool(question.heads.num_heads)
-        if isinstance(answer, OffloadPlan):
+        if isinstance(answer, CpuPlan):
+            self._cpu_plan = answer
+            self.forecast_label.setText(cpu_plan_words(answer))
+            self._show_choice()
+        elif isinstance(answer, OffloadPlan):
             self._offload_plan = answer
             with QSignalBlocker(self.stream_box):
                 self.stream_box.setChecked(answer.is_worth_it)

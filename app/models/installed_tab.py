@@ -308,6 +308,8 @@ class InstalledTab(QWidget):
             adapter_dir=None if adapter is None else adapter.folder,
             takes_own_heads=heads is not None,
         ).with_layers_in(self.details.layers_dir if self.details.streams else None)
+        if self.details.choice is not None and adapter is None:
+            options = self.details.places.apply_to(options)
         heads_dir = None if heads is None else heads.path
         wanted = replace(wanted, heads_dir=heads_dir, options=options)
         if choice is not None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from app.i18n.engine_texts import error_text
 from app.models.plan_words import estimate_failed_words
 from medusa_core.api import (
     Budget,
+    CpuPlan,
     Forecast,
     ModelConfig,
     OffloadPlan,
@@ -19,6 +21,7 @@ from medusa_core.api import (
     device_with,
     forecast,
     measure_read_rate,
+    plan_cpu,
     plan_offload,
     rate_limiting_format,
 )
@@ -26,6 +29,22 @@ from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape, LoadOptions
 
 log = logging.getLogger(__name__)
+
+
+class HostPlaces(NamedTuple):
+    """Where parts of a model on a card are; see `LoadOptions`.
+
+    Attributes:
+        experts: `auto`, `ram` or `card`.
+        cpu_layers: Layers of which the processor computes a part; None for those without room.
+    """
+
+    experts: str = "auto"
+    cpu_layers: int | None = None
+
+    def apply_to(self, options: LoadOptions) -> LoadOptions:
+        """Return load options with these places."""
+        return replace(options, experts=self.experts, cpu_layers=self.cpu_layers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +59,7 @@ class LoadEstimateQuery:
         budget: The device.
         layers_dir: Folder for layers that have no room; None where it can't be offloaded.
         device: The device by torch's name; empty for the best there is.
+        places: What the processor computes beside a card, as in `LoadOptions`; None for nothing.
     """
 
     config: ModelConfig
@@ -49,9 +69,10 @@ class LoadEstimateQuery:
     budget: Budget
     layers_dir: Path | None
     device: str
+    places: HostPlaces | None = None
 
 
-OutlookResult = Forecast | OffloadPlan | None
+OutlookResult = Forecast | OffloadPlan | CpuPlan | None
 
 
 class LoadEstimate:
@@ -109,10 +130,23 @@ def answer_to(question: LoadEstimateQuery) -> OutlookResult:
 
     Raises:
         RequestError: The formats don't go together.
+        PlanError: What the processor is to compute has no room.
         TierError: The disk can't be measured.
     """
     config, heads, choice = question.config, question.heads, question.choice
-    budget = question.budget
+    budget, context = question.budget, choice.context_tokens
+    if question.places is not None:
+        options = LoadOptions(
+            device=question.device,
+            tier_disk=question.layers_dir,
+            # A shorter context is planned only where the user has none to choose.
+            context_tokens=context if choice.plan.max_context else 0,
+        )
+        options = question.places.apply_to(options)
+        device = device_with(budget, options)
+        found = plan_cpu(config, heads, choice, device, options, question.draft_model)
+        if found is not None:
+            return found
     if choice.plan.fit is not Fit.NO:
         rate = measure_read_rate(
             budget.hardware.device, rate_limiting_format(choice.formats, config, budget)

@@ -7,20 +7,28 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication
 
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
 from app.widgets.sizes import (
     gib,
     speed,
 )
-from medusa_core.messages import Placement, Tier
+from medusa_core.messages import CpuParts, CpuReason, Placement, Tier
 
 if TYPE_CHECKING:
-    from medusa_core.api import OffloadPlan
+    from medusa_core.api import CpuPlan, OffloadPlan
 
 # {0} is how many of the layers, {1} their size.
 TIER_WORDS = {
     Tier.DEVICE: QT_TRANSLATE_NOOP("Library", "{0} here"),
     Tier.MEMORY: QT_TRANSLATE_NOOP("Library", "{0} in the computer's memory, {1}"),
     Tier.DISK: QT_TRANSLATE_NOOP("Library", "{0} on the disk, {1}"),
+}
+
+# {0} is of how many layers the processor computes a part, {1} tokens per second, {2} the context.
+OFFER_WORDS = {
+    "context": QT_TRANSLATE_NOOP("Library", "· a context of {2} tokens: {0} layers, {1} tokens/s"),
+    "drafter": QT_TRANSLATE_NOOP("Library", "· the drafter in 4 bits: {0} layers, {1} tokens/s"),
+    "none": QT_TRANSLATE_NOOP("Library", "· no drafter: {0} layers, {1} tokens/s"),
 }
 
 
@@ -57,3 +65,58 @@ def offload_plan_words(offloaded: OffloadPlan, has_heads: bool) -> str:
         "Library", "With other weights or a shorter context it fits whole, and is faster."
     )
     return f"{text} {better}"
+
+
+def cpu_words(parts: CpuParts) -> str:
+    """What the processor computes beside a card."""
+    if parts.num_experts and parts.num_mlps:
+        words = QCoreApplication.translate("Library", "processor: parts of {0} of {1} layers")
+    elif parts.num_experts:
+        words = QCoreApplication.translate("Library", "processor: experts of {0} of {1} layers")
+    else:
+        words = QCoreApplication.translate("Library", "processor: MLPs of {0} of {1} layers")
+    return words.format(len(parts.layers), parts.num_layers)
+
+
+def cpu_plan_words(planned: CpuPlan) -> str:
+    """What a model would do of which the processor computes a part, why, and what else there is."""
+    parts, plain, drafted = planned.parts, planned.plain_tokens_per_s, planned.tokens_per_s
+    lines = [
+        QCoreApplication.translate("Library", "{0}, {1} in the computer's memory.").format(
+            cpu_words(parts), gib(parts.nbytes)
+        ),
+        _cpu_reason(parts),
+    ]
+    if drafted > plain:
+        lines.append(
+            QCoreApplication.translate(
+                "Library", "{0} tokens/s plain, about {1} with heads (an estimate)."
+            ).format(speed(plain), speed(drafted))
+        )
+    elif plain:
+        lines.append(
+            QCoreApplication.translate(
+                "Library", "About {0} tokens/s without guesses (an estimate)."
+            ).format(speed(plain))
+        )
+    if planned.offers:
+        lines.append(
+            QCoreApplication.translate(
+                "Library", "{0} of these layers make room for the drafter. Instead:"
+            ).format(parts.drafter_layers)
+        )
+    for offer in planned.offers:
+        words = QCoreApplication.translate("Library", OFFER_WORDS[offer.change])
+        tokens_per_s = max(offer.plain_tokens_per_s, offer.tokens_per_s)
+        lines.append(words.format(offer.cpu_layers, speed(tokens_per_s), offer.context_tokens))
+    return "\n".join(lines)
+
+
+def _cpu_reason(parts: CpuParts) -> str:
+    if parts.reason is CpuReason.REQUESTED:
+        return QCoreApplication.translate("Library", "You have chosen this.")
+    if parts.reason is CpuReason.FASTER:
+        return QCoreApplication.translate(
+            "Library", "A step takes {0:.0f} ms so, and {1:.0f} ms with layers read anew."
+        ).format(Number(1000 * parts.step_s), Number(1000 * parts.streamed_s))
+    return QCoreApplication.translate("Library", "The card has no room for it.")

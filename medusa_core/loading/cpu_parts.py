@@ -420,8 +420,8 @@ def _offer_words(offer: DrafterOffer) -> str:
 
 def _speeds(plain: float, with_heads: float) -> str:
     """Format plain speed, and speed with heads if that is higher."""
-    text = f"{plain:.1f} tokens/s plain"
-    return text + (f", about {with_heads:.1f} with heads" if with_heads > plain else "")
+    words = f"{plain:.1f} tokens/s plain"
+    return words + (f", about {with_heads:.1f} with heads" if with_heads > plain else "")
 
 
 def _times(steps_s: Mapping[int, float]) -> str:

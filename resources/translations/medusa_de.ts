@@ -998,6 +998,14 @@
         <translation>Ein Schritt liest nur wenige davon; das macht Speicher auf der Karte frei.</translation>
     </message>
     <message>
+        <source>The processor computes</source>
+        <translation>Der Prozessor rechnet</translation>
+    </message>
+    <message>
+        <source>Experts, or MLPs, that are in the computer&apos;s memory: attention and its cache stay on the card.</source>
+        <translation>Experten oder MLPs, die im Arbeitsspeicher liegen: Attention und ihr Cache bleiben auf der Karte.</translation>
+    </message>
+    <message>
         <source>Offload the layers that have no room</source>
         <translation>Schichten ohne Platz nachladen</translation>
     </message>
@@ -1020,6 +1028,22 @@
     <message>
         <source>Best for this computer{0}</source>
         <translation>Empfohlen{0}</translation>
+    </message>
+    <message>
+        <source>what has no room on the card</source>
+        <translation>was auf der Karte keinen Platz hat</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>nichts</translation>
+    </message>
+    <message>
+        <source>all experts</source>
+        <translation>alle Experten</translation>
+    </message>
+    <message>
+        <source>a part of {0} layers</source>
+        <translation>einen Teil von {0} Schichten</translation>
     </message>
     <message>
         <source>Reading sizes…</source>
@@ -1636,6 +1660,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} ist nicht zu erreichen. Sind Sie online?</translation>
     </message>
     <message>
+        <source>Card and computer have too little memory for this placement.</source>
+        <translation>Karte und Computer haben für diese Aufteilung zu wenig Speicher.</translation>
+    </message>
+    <message>
         <source>Change the grammar: it may need a character that the model can&apos;t write.</source>
         <translation>Ändern Sie die Grammatik: Vielleicht braucht sie ein Zeichen, das das Modell nicht schreiben kann.</translation>
     </message>
@@ -1690,6 +1718,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Choose 0 (off) or more.</source>
         <translation>Wählen Sie 0 (aus) oder mehr.</translation>
+    </message>
+    <message>
+        <source>Choose 0 or more, or auto.</source>
+        <translation>Wählen Sie 0 oder mehr, oder auto.</translation>
     </message>
     <message>
         <source>Choose 0 to {0}.</source>
@@ -2320,6 +2352,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Alles geht auch ohne sie, nur langsamer; eine Grafikkarte braucht sie nicht.</translation>
     </message>
     <message>
+        <source>Experts can&apos;t be in {0}.</source>
+        <translation>Experten können nicht in {0} liegen.</translation>
+    </message>
+    <message>
         <source>Experts in groups aren&apos;t supported.</source>
         <translation>Experten in Gruppen werden nicht unterstützt.</translation>
     </message>
@@ -2592,6 +2628,18 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
     </message>
     <message>
+        <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
+        <translation>Lassen Sie --experts und --cpu-layers weg, oder wählen Sie ein kleineres Gewichtsformat.</translation>
+    </message>
+    <message>
+        <source>Leave out --experts and --cpu-layers.</source>
+        <translation>Lassen Sie --experts und --cpu-layers weg.</translation>
+    </message>
+    <message>
+        <source>Leave out --experts.</source>
+        <translation>Lassen Sie --experts weg.</translation>
+    </message>
+    <message>
         <source>Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.</source>
         <translation>Lassen Sie --policy, --memory-gib und --tier-disk weg, oder den Adapter und den Verbund.</translation>
     </message>
@@ -2678,6 +2726,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Load the model again.</source>
         <translation>Laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>Load the model with --cpu-layers 0, or choose other heads.</source>
+        <translation>Laden Sie das Modell mit --cpu-layers 0, oder wählen Sie andere Köpfe.</translation>
     </message>
     <message>
         <source>Load the model without heads, or download it again.</source>
@@ -3174,6 +3226,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Streams beside {0} models aren&apos;t supported.</source>
         <translation>Ströme neben Modellen der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Streams run beside the last layers, of which the processor computes a part here.</source>
+        <translation>Streams laufen neben den letzten Schichten, von denen hier der Prozessor einen Teil rechnet.</translation>
     </message>
     <message>
         <source>Supported are default, linear, dynamic, llama3, yarn and longrope.</source>
@@ -3756,14 +3812,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Gewichte und config.json gehören zu verschiedenen Assistenten: Laden Sie beide noch einmal herunter.</translation>
     </message>
     <message>
-        <source>The weights and config.json belong to different heads: download both again.</source>
-        <translation>Gewichte und config.json gehören zu verschiedenen Köpfen: Laden Sie beide noch einmal herunter.</translation>
-    </message>
-    <message>
-        <source>The weights and config.json belong to different models: download both again.</source>
-        <translation>Die Gewichte und config.json gehören zu verschiedenen Modellen: Laden Sie beide neu herunter.</translation>
-    </message>
-    <message>
         <source>The weights and config.json belong to different models; download both again.</source>
         <translation>Gewichte und config.json gehören zu verschiedenen Modellen; laden Sie beides neu herunter.</translation>
     </message>
@@ -3988,6 +4036,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Das Lesen dieser Datei braucht zu viel Speicher.</translation>
     </message>
     <message>
+        <source>This model has no experts.</source>
+        <translation>Dieses Modell hat keine Experten.</translation>
+    </message>
+    <message>
         <source>This model has no token that ends an answer, so that no grammar can be complete.</source>
         <translation>Dieses Modell hat kein Token, das eine Antwort beendet; so kann keine Grammatik vollständig werden.</translation>
     </message>
@@ -4050,6 +4102,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Training can&apos;t begin in {0}: {1}.</source>
         <translation>Das Training kann in {0} nicht beginnen: {1}.</translation>
+    </message>
+    <message>
+        <source>Transformers computes this model as a whole.</source>
+        <translation>Transformers rechnet dieses Modell als Ganzes.</translation>
     </message>
     <message>
         <source>Try again in a moment.</source>
@@ -4174,6 +4230,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>With an adapter or a cluster all layers must fit the device.</source>
         <translation>Mit einem Adapter oder einem Verbund müssen alle Schichten auf das Gerät passen.</translation>
+    </message>
+    <message>
+        <source>With an adapter, a policy or a cluster, a card computes all of its layers.</source>
+        <translation>Mit einem Adapter, einer Policy oder einem Cluster rechnet eine Karte alle ihre Schichten.</translation>
     </message>
     <message>
         <source>Without them it would be another model: choose a checkpoint of a supported kind.</source>
@@ -5484,6 +5544,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} fehlen {1} Bytes für eine Kopie.</translation>
     </message>
     <message>
+        <source>{0} layers can&apos;t be computed.</source>
+        <translation>{0} Schichten können nicht gerechnet werden.</translation>
+    </message>
+    <message>
         <source>{0} leads out of the cache {1}.</source>
         <translation>{0} führt aus dem Cache {1} hinaus.</translation>
     </message>
@@ -5916,6 +5980,41 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Token {0}</source>
         <translation>Token {0}</translation>
+    </message>
+</context>
+<context>
+    <name>ErrorActions</name>
+    <message>
+        <source>Save and restart</source>
+        <translation>Speichern und neu starten</translation>
+    </message>
+    <message>
+        <source>Medusa Chat didn&apos;t end properly last time.</source>
+        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
+    </message>
+    <message>
+        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
+        <translation>Ihre Gespräche sind gespeichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
+    </message>
+    <message>
+        <source>Open the last conversation</source>
+        <translation>Letztes Gespräch öffnen</translation>
+    </message>
+    <message>
+        <source>Show diagnostics</source>
+        <translation>Diagnose zeigen</translation>
+    </message>
+    <message>
+        <source>Offload it: {0}, about {1} tokens/s</source>
+        <translation>Nachladen: {0}, etwa {1} Token/s</translation>
+    </message>
+    <message>
+        <source>Load with {0}</source>
+        <translation>Mit {0} laden</translation>
+    </message>
+    <message>
+        <source>Load with a context of {0} tokens</source>
+        <translation>Mit {0} Token Kontext laden</translation>
     </message>
 </context>
 <context>
@@ -7674,6 +7773,18 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} auf der Platte, {1}</translation>
     </message>
     <message>
+        <source>· a context of {2} tokens: {0} layers, {1} tokens/s</source>
+        <translation>· ein Kontext von {2} Tokens: {0} Schichten, {1} Tokens/s</translation>
+    </message>
+    <message>
+        <source>· the drafter in 4 bits: {0} layers, {1} tokens/s</source>
+        <translation>· der Drafter in 4 Bit: {0} Schichten, {1} Tokens/s</translation>
+    </message>
+    <message>
+        <source>· no drafter: {0} layers, {1} tokens/s</source>
+        <translation>· kein Drafter: {0} Schichten, {1} Tokens/s</translation>
+    </message>
+    <message>
         <source>{0} of {1} layers here</source>
         <translation>{0} von {1} Schichten hier</translation>
     </message>
@@ -7688,6 +7799,46 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>With other weights or a shorter context it fits whole, and is faster.</source>
         <translation>Mit anderen Gewichten oder kürzerem Kontext passt es ganz und ist schneller.</translation>
+    </message>
+    <message>
+        <source>processor: parts of {0} of {1} layers</source>
+        <translation>Prozessor: Teile von {0} der {1} Schichten</translation>
+    </message>
+    <message>
+        <source>processor: experts of {0} of {1} layers</source>
+        <translation>Prozessor: Experten von {0} der {1} Schichten</translation>
+    </message>
+    <message>
+        <source>processor: MLPs of {0} of {1} layers</source>
+        <translation>Prozessor: MLPs von {0} der {1} Schichten</translation>
+    </message>
+    <message>
+        <source>{0}, {1} in the computer&apos;s memory.</source>
+        <translation>{0}, {1} im Arbeitsspeicher.</translation>
+    </message>
+    <message>
+        <source>{0} tokens/s plain, about {1} with heads (an estimate).</source>
+        <translation>{0} Tokens/s ohne, etwa {1} mit Köpfen (geschätzt).</translation>
+    </message>
+    <message>
+        <source>About {0} tokens/s without guesses (an estimate).</source>
+        <translation>Etwa {0} Tokens/s ohne Vorausraten (geschätzt).</translation>
+    </message>
+    <message>
+        <source>{0} of these layers make room for the drafter. Instead:</source>
+        <translation>{0} dieser Schichten machen dem Drafter Platz. Stattdessen:</translation>
+    </message>
+    <message>
+        <source>You have chosen this.</source>
+        <translation>So haben Sie es gewählt.</translation>
+    </message>
+    <message>
+        <source>A step takes {0:.0f} ms so, and {1:.0f} ms with layers read anew.</source>
+        <translation>So dauert ein Schritt {0:.0f} ms, mit neu gelesenen Schichten {1:.0f} ms.</translation>
+    </message>
+    <message>
+        <source>The card has no room for it.</source>
+        <translation>Die Karte hat dafür keinen Platz.</translation>
     </message>
     <message>
         <source>This is a model. Import and load it?</source>
@@ -8154,13 +8305,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
-    <name>TurnList</name>
-    <message>
-        <source>{0} wrote this answer: load it to go on with its tokens.</source>
-        <translation>Diese Antwort schrieb {0}: Laden Sie es, um mit ihren Token weiterzumachen.</translation>
-    </message>
-</context>
-<context>
     <name>PlanBar</name>
     <message>
         <source>Rows of the tree</source>
@@ -8435,41 +8579,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} Chosen.</source>
         <translation>{0} Gewählt.</translation>
-    </message>
-</context>
-<context>
-    <name>ErrorActions</name>
-    <message>
-        <source>Save and restart</source>
-        <translation>Speichern und neu starten</translation>
-    </message>
-    <message>
-        <source>Medusa Chat didn&apos;t end properly last time.</source>
-        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
-    </message>
-    <message>
-        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
-        <translation>Ihre Gespräche sind gespeichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
-    </message>
-    <message>
-        <source>Open the last conversation</source>
-        <translation>Letztes Gespräch öffnen</translation>
-    </message>
-    <message>
-        <source>Show diagnostics</source>
-        <translation>Diagnose zeigen</translation>
-    </message>
-    <message>
-        <source>Offload it: {0}, about {1} tokens/s</source>
-        <translation>Nachladen: {0}, etwa {1} Token/s</translation>
-    </message>
-    <message>
-        <source>Load with {0}</source>
-        <translation>Mit {0} laden</translation>
-    </message>
-    <message>
-        <source>Load with a context of {0} tokens</source>
-        <translation>Mit {0} Token Kontext laden</translation>
     </message>
 </context>
 <context>
@@ -10464,6 +10573,13 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Token tree</source>
         <translation>Tokenbaum</translation>
+    </message>
+</context>
+<context>
+    <name>TurnList</name>
+    <message>
+        <source>{0} wrote this answer: load it to go on with its tokens.</source>
+        <translation>Diese Antwort schrieb {0}: Laden Sie es, um mit ihren Token weiterzumachen.</translation>
     </message>
 </context>
 <context>
