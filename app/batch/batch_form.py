@@ -29,7 +29,7 @@ from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
 _POLICIES = QT_TRANSLATE_NOOP("Batch", "Policies (*.json);;All files (*)")
 _SEARCHED, _FROM_FILE = range(2)
-_MOST_TOKENS, _USUAL_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
+_MOST_TOKENS, _DEFAULT_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
 
 
 class BatchForm(QWidget):
@@ -58,7 +58,7 @@ class BatchForm(QWidget):
             tiers: Folder for what has no room in memory, unless another one is chosen.
         """
         super().__init__()
-        self._usual_disk = tiers
+        self._default_disk = tiers
         self._disk: Path | None = None
         self._prompts = self._out = self._policy = ""
         self.prompts_button = QPushButton(self.tr("Choose…"))
@@ -70,7 +70,7 @@ class BatchForm(QWidget):
         self.length_box = QDoubleSpinBox()
         self.length_box.setRange(0, _MOST_TOKENS)
         self.length_box.setDecimals(0)
-        self.length_box.setValue(_USUAL_TOKENS)
+        self.length_box.setValue(_DEFAULT_TOKENS)
         self.length_box.setSpecialValueText(self.tr("what the context leaves"))
         self.rule_box = QComboBox()
         self.memory_box = QDoubleSpinBox()
@@ -94,7 +94,7 @@ class BatchForm(QWidget):
 
     def offer_disk(self, folder: Path) -> None:
         """Take this folder for what has no room in memory, unless another one is chosen."""
-        self._usual_disk = folder
+        self._default_disk = folder
         self._show_files()
 
     def use_disk(self, folder: Path) -> None:
@@ -110,7 +110,7 @@ class BatchForm(QWidget):
         self.policy_box.setCurrentIndex(_SEARCHED if path is None else _FROM_FILE)
 
     def use_prompts(self, path: Path) -> None:
-        """Answer what stands in this file; answers go beside it unless a file is named."""
+        """Set the file of prompts; answers are written beside it unless a file is named."""
         self._prompts = str(path)
         if not self._out:
             self._out = str(path.with_name(f"{path.stem}-answers.jsonl"))
@@ -153,7 +153,7 @@ class BatchForm(QWidget):
 
     @property
     def _folder(self) -> Path:
-        return self._disk or self._usual_disk
+        return self._disk or self._default_disk
 
     def _build(self) -> None:
         explain(

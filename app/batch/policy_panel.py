@@ -19,8 +19,8 @@ class PolicyPanel(QScrollArea):
     """As high as what is in it, if there is room; hidden where no policy is carried out.
 
     Attributes:
-        picture: Where everything lies.
-        rates: How fast each part is, beside what was expected.
+        picture: Tier of each part.
+        rates: Measured and forecast rate of each part.
     """
 
     def __init__(self, appearance: Appearance) -> None:
@@ -41,7 +41,7 @@ class PolicyPanel(QScrollArea):
         self.hide()
 
     def show_progress(self, progress: BatchProgress) -> None:
-        """Show what is told of a batch."""
+        """Show the state of a batch."""
         is_known = progress.policy is not None
         whole = answers_part(progress.forecast_tokens_per_s, progress.mean_tokens_per_s)
         self.picture.show_policy(progress.policy, progress.sizes)

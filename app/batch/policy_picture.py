@@ -43,7 +43,7 @@ class PolicyPicture(QWidget):
         """Show a policy; None hides the picture.
 
         Args:
-            policy: It.
+            policy: Policy of the batch.
             sizes: Bytes of what it places; None where they aren't known.
         """
         sizes = sizes or BlockBytes()
@@ -73,7 +73,7 @@ class PolicyPicture(QWidget):
         self.setVisible(policy is not None)
         if policy is None:
             return
-        told = []
+        texts = []
         for name, row in self._rows.items():
             nbytes = getattr(self._sizes, name)
             shares = used_tiers(getattr(policy, name))
@@ -86,14 +86,14 @@ class PolicyPicture(QWidget):
                 for tier, text in words.items()
             )
             row.label.setText("&nbsp; ".join(squares))
-            told.append(f"{what_words(name)}: {', '.join(words.values())}.")
+            texts.append(f"{what_words(name)}: {', '.join(words.values())}.")
         self._block_label.setText(schedule_words(policy))
-        self.words = " ".join((*told, schedule_words(policy)))
+        self.words = " ".join((*texts, schedule_words(policy)))
         self.setAccessibleDescription(self.words)
 
 
 class _Row(NamedTuple):
-    """A bar, and what stands below it."""
+    """A bar and its caption."""
 
     bar: ShareBar
     label: QLabel

@@ -202,7 +202,7 @@ class ChatController(QObject):
             self._begin(self.conversation.reroll(None, self._settings(), place))
 
     def branch(self, place: int) -> None:
-        """Let the next prompt follow this turn; the turns behind it stay beside."""
+        """Let the next prompt follow this turn; the turns after it become another branch."""
         if self._may_ask():
             self.conversation.go_back_to(place)
             self._path_changed()
@@ -235,7 +235,7 @@ class ChatController(QObject):
 
     def open(self, conversation: Conversation) -> None:
         """Show a conversation; what waits in the one before becomes its draft."""
-        self.errors.settle(About.ATTACHMENT)
+        self.errors.dismiss(About.ATTACHMENT)
         self.conversation = self.running.known(conversation)
         self.outbox.move_to(self.conversation.session_id)
         self.path.show(self.conversation)
@@ -304,11 +304,11 @@ class ChatController(QObject):
         path.prompt_chosen.connect(self.choose_prompt)
         path.answer_chosen.connect(self.choose_answer)
 
-    # What the engine is asked and says ------------------------------------------------------------
+    # Requests and events -----------------------------------------------------------------------
 
     def _begin(self, turn: Turn) -> None:
         """Show an empty answer and ask the engine to fill it."""
-        self.errors.settle(About.ANSWER)
+        self.errors.dismiss(About.ANSWER)
         for message in self._page.conversation.messages:
             if isinstance(message, Notice):
                 self._page.conversation.remove(message)

@@ -34,7 +34,7 @@ _ANY_HEIGHT = (1 << 24) - 1  # as Qt says it
 _FRAME_MS = 16
 _MOST_ROUNDS = 20
 # A layout of the column, of the message in it, and of the text that then knows its width.
-_SETTLE_ROUNDS = 4
+_LAYOUT_ROUNDS = 4
 
 
 class ConversationView(QScrollArea):
@@ -211,15 +211,15 @@ class ConversationView(QScrollArea):
         else:
             self._later.stop()
 
-    def _settle(self) -> None:
+    def _lay_out(self) -> None:
         """Give every message its place now."""
-        for _ in range(_SETTLE_ROUNDS):
+        for _ in range(_LAYOUT_ROUNDS):
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
     def _populate_visible(self) -> None:
         if self._has_new:  # which has no place yet
             self._has_new = False
-            self._settle()
+            self._lay_out()
         for _ in range(_MOST_ROUNDS):
             if not (seen := self._waiting_within(0)):
                 return
@@ -251,7 +251,7 @@ class ConversationView(QScrollArea):
             message.setMinimumHeight(0)
             message.setMaximumHeight(_ANY_HEIGHT)
             self._order_focus(message)
-        self._settle()
+        self._lay_out()
         if self._follows_end:
             bar.setValue(bar.maximum())
         elif anchor is not None:

@@ -87,8 +87,8 @@ class ErrorBoard(QScrollArea):
         card = self.show_error(failed.message, failed.hint, about=about, can_retry=can_retry)
         self.failure_shown.emit(card, failed)
 
-    def settle(self, about: About) -> None:
-        """This works again: what was told of it is over."""
+    def dismiss(self, about: About) -> None:
+        """Remove the errors of a topic, which works again."""
         for card in [one for one in self.cards if self._about[one] is about]:
             self._remove(card)
 

@@ -11,7 +11,7 @@ _CHAR_EM, _LINE_EM, _REST_EM = 0.5, 1.6, 4.5
 
 
 def estimated_text_px(text: str, width_px: int, scale: FontScale) -> int:
-    """About how high a text is with what stands around it, at a width."""
+    """Estimate the height of a message with its margins, at a width."""
     chars_per_line = max(10.0, width_px / (_CHAR_EM * scale.px(1.0)))
     num_lines = text.count("\n") + len(text) / chars_per_line
     return round(num_lines * scale.px(_LINE_EM) + scale.px(_REST_EM))

@@ -32,14 +32,14 @@ class ModelStatusView(QObject):
         self._appearance = appearance
         loaded_model.changed.connect(self._show)
         loaded_model.changed.connect(self._say_phase)
-        self._said = ""  # to those who listen
+        self._announced = ""  # to those who listen
         self._show()
 
     def _show(self) -> None:
         page, status = self._page, self._loaded_model.status
         if status.loaded is not None:
             if status.failed is None:
-                page.errors.settle(About.MODEL)
+                page.errors.dismiss(About.MODEL)
             self._learn(status.loaded)
         page.header.show_model(self._loaded_model.choice)
         page.header.show_status(status)
@@ -58,8 +58,8 @@ class ModelStatusView(QObject):
         """Read aloud that a model is loaded, or is being; its failure is read as an error."""
         status = self._loaded_model.status
         words = "" if status.phase is Phase.FAILED else self._words(status)
-        if words != self._said:
-            self._said = words
+        if words != self._announced:
+            self._announced = words
             announce(self._page.header, words)
 
     def _learn(self, loaded: ModelLoaded) -> None:

@@ -1,4 +1,4 @@
-"""What is to be said of a complete answer, besides the answer."""
+"""What is to be visible of a complete answer, besides the answer."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str
         legend: Knows the rules.
     """
     spans = turn.answer.spans
-    said = done.text if spans is None else answer_text(done.text, spans)
-    if said.strip() and done.stop_reason in _ENDS:  # the message itself says why it has no word
+    visible = done.text if spans is None else answer_text(done.text, spans)
+    if visible.strip() and done.stop_reason in _ENDS:  # the message itself says why it has no word
         yield QCoreApplication.translate("Chat", _ENDS[done.stop_reason])
     rule = legend.rule(done.settings.rule)
     if rule.draws:

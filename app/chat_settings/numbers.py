@@ -39,8 +39,8 @@ class NumberRows(QObject):
             low, high = box.textFromValue(setting.low), box.textFromValue(setting.high)
             limits = self.tr("From {low} to {high}.").format(low=low, high=high)
             meaning = f"{setting_text(setting.meaning)} {setting_text(setting.drafting)} {limits}"
-            usual = box.textFromValue(setting.default)
-            row = SettingRow(setting_text(setting.label), box, meaning, usual, appearance)
+            default = box.textFromValue(setting.default)
+            row = SettingRow(setting_text(setting.label), box, meaning, default, appearance)
             box.valueChanged.connect(partial(self._choose, name))
             row.reset_requested.connect(partial(self._choose, name, setting.default))
             self.rows[name] = row

@@ -112,7 +112,7 @@ class ChatSettingsPanel(QFrame):
 
     Attributes:
         presets: Chooses and keeps presets.
-        system_edit: What the model is told before the conversation.
+        system_edit: The system prompt.
         rule_box: How tokens are chosen.
         drafter_box: Who guesses tokens.
         race: How fast each of them was here, drawn.
@@ -177,7 +177,7 @@ class ChatSettingsPanel(QFrame):
         self._show()
         self.restyle()
 
-    # What is asked of it --------------------------------------------------------------------------
+    # Settings --------------------------------------------------------------------------------
 
     def settings(self) -> ChatSettings:
         """The settings of the conversation."""
@@ -197,7 +197,7 @@ class ChatSettingsPanel(QFrame):
     def generate_settings(self) -> GenerateSettings:
         """What the next answer is decoded with; a rule that draws gets a new seed.
 
-        Before a model says what it has, what was chosen is asked for; the engine knows better then.
+        Until a model is loaded, the chosen values are sent unchecked; the engine checks them.
         """
         drafter, rule = self.drafter, self.rule
         chosen = replace(
@@ -323,7 +323,7 @@ class ChatSettingsPanel(QFrame):
             self.changed.emit()
 
     def _show(self) -> None:
-        settings, usual = self._settings, ChatSettings()
+        settings, default = self._settings, ChatSettings()
         self.presets.show_settings(settings)
         self.system_edit.show_text(settings.system_prompt)
         if stops_of(self.stop_edit.toPlainText()) != settings.stop:
@@ -357,7 +357,7 @@ class ChatSettingsPanel(QFrame):
             else self.tr("{0} draws nothing, so it needs no seed.").format(setting_text(rule.label))
         )
         self._seed_row.explain_lack(lack)
-        self._seed_row.mark_changed(settings.seed != usual.seed)
+        self._seed_row.mark_changed(settings.seed != default.seed)
 
     # How it looks ---------------------------------------------------------------------------------
 

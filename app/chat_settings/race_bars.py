@@ -53,8 +53,8 @@ class RaceBar(NamedTuple):
     @property
     def words(self) -> str:
         """All of it, to be read aloud."""
-        told = ", ".join(part for part in (self.speed, self.gain, self.shape) if part)
-        return f"{self.label}: {told}. {self.why}".rstrip()
+        figures = ", ".join(part for part in (self.speed, self.gain, self.shape) if part)
+        return f"{self.label}: {figures}. {self.why}".rstrip()
 
 
 def race_bars(

@@ -101,7 +101,7 @@ def show_speeds(box: QComboBox, drafters: Sequence[DrafterChoice], speeds: Speed
 
 
 class _SpeedRows(QStyledItemDelegate):
-    """Entries with what was measured behind them."""
+    """Entries followed by their measured speed."""
 
     def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

@@ -10,7 +10,7 @@ from PySide6.QtCore import SignalInstance
 
 @dataclass(frozen=True, slots=True)
 class DesktopNotification:
-    """What the user is told while they look elsewhere.
+    """A notification of the desktop.
 
     Attributes:
         title: What has happened, in a few words.
@@ -37,4 +37,4 @@ class NoticeService(Protocol):
         """Show one; returns at once."""
 
     def close(self) -> None:
-        """Show and hear nothing from now on."""
+        """Show and receive nothing from now on."""

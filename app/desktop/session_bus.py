@@ -25,7 +25,7 @@ _NAME = "org.freedesktop.Notifications"
 _PATH = "/org/freedesktop/Notifications"
 _PROGRAM, _DESKTOP_FILE = "Medusa Chat", "medusa-chat"
 _PATIENCE_S = 2.0
-_USUAL_TIME = -1  # the desktop knows how long
+_DEFAULT_TIMEOUT = -1  # the desktop knows how long
 _DEFAULT_ACTION = "default"  # a click on the notification itself
 
 
@@ -126,10 +126,10 @@ class _Bus:
 
         self._address = DBusAddress(_PATH, bus_name=_NAME, interface=_NAME)
         self._connection = open_dbus_connection("SESSION", auth_timeout=_PATIENCE_S)
-        self._heard: deque[Any] = deque()
+        self._received: deque[Any] = deque()
         self._numbers: set[int] = set()
         try:
-            self._hear()
+            self._subscribe()
             (self._abilities,) = self._call("GetCapabilities")
         except Exception:
             self.close()
@@ -137,7 +137,7 @@ class _Bus:
 
     @property
     def fileno(self) -> int:
-        """What a click is heard on."""
+        """File descriptor that becomes readable when a notification is clicked."""
         number: int = self._connection.sock.fileno()
         return number
 
@@ -159,8 +159,17 @@ class _Bus:
         )
         actions = [_DEFAULT_ACTION, label] if "actions" in self._abilities else []
         hints = {"desktop-entry": ("s", _DESKTOP_FILE)}
-        said = (_PROGRAM, 0, str(icon), notification.title, body, actions, hints, _USUAL_TIME)
-        (number,) = self._call("Notify", "susssasa{sv}i", said)
+        arguments = (
+            _PROGRAM,
+            0,
+            str(icon),
+            notification.title,
+            body,
+            actions,
+            hints,
+            _DEFAULT_TIMEOUT,
+        )
+        (number,) = self._call("Notify", "susssasa{sv}i", arguments)
         self._numbers.add(number)
 
     def take_click(self) -> bool:
@@ -177,8 +186,8 @@ class _Bus:
         except TimeoutError:
             pass  # that was all
         is_clicked = False
-        while self._heard:
-            message = self._heard.popleft()
+        while self._received:
+            message = self._received.popleft()
             signal, (number, *rest) = message.header.fields[HeaderFields.member], message.body
             if number not in self._numbers:
                 continue
@@ -194,13 +203,13 @@ class _Bus:
         """End the connection."""
         self._connection.close()
 
-    def _hear(self) -> None:
+    def _subscribe(self) -> None:
         """Let the bus bring what the service says."""
         from jeepney import MatchRule, message_bus
         from jeepney.io.blocking import Proxy
 
         rule = MatchRule(type="signal", interface=_NAME, path=_PATH)
-        self._connection.filter(rule, queue=self._heard)
+        self._connection.filter(rule, queue=self._received)
         Proxy(message_bus, self._connection, timeout=_PATIENCE_S).AddMatch(rule)
 
     def _call(self, method: str, signature: str | None = None, body: tuple[Any, ...] = ()) -> Any:

@@ -45,7 +45,10 @@ _DIED = (
 )
 _SHARE = 0.05  # of its time the window may spend on showing events
 _MEMORY = 0.8  # of what showing took before: single tokens take less than what comes after them
-_SHOWN, _ASKED = QEvent.Type(QEvent.registerEventType()), QEvent.Type(QEvent.registerEventType())
+_SHOWN, _REQUESTED = (
+    QEvent.Type(QEvent.registerEventType()),
+    QEvent.Type(QEvent.registerEventType()),
+)
 # What is posted so comes after layout and painting: the latter waits the longest.
 _BEHIND_PAINTING = Qt.EventPriority.LowEventPriority.value - 1
 
@@ -98,7 +101,7 @@ class EngineBridge(QObject):
             return
         self._commands.append(command)
         if isinstance(command, Generate):
-            QCoreApplication.postEvent(self, QEvent(_ASKED), _BEHIND_PAINTING)
+            QCoreApplication.postEvent(self, QEvent(_REQUESTED), _BEHIND_PAINTING)
         else:
             self._hand_over()
 
@@ -140,8 +143,8 @@ class EngineBridge(QObject):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == _SHOWN:
-            self._settle()
-        elif event.type() == _ASKED:
+            self._schedule_drain()
+        elif event.type() == _REQUESTED:
             self._hand_over()
         else:
             return super().event(event)
@@ -171,7 +174,7 @@ class EngineBridge(QObject):
             QCoreApplication.postEvent(self, QEvent(_SHOWN), _BEHIND_PAINTING)
 
     def _look_after(self) -> None:
-        """While something is asked for: is anybody there to answer?"""
+        """Check that the engine is alive while a request is open."""
         assert self._engine is not None
         if not self._open:
             self._watch.stop()
@@ -184,7 +187,7 @@ class EngineBridge(QObject):
             self.arrived.emit(tuple(Failed(*one.ids, EngineError.__name__, *_DIED) for one in lost))
             self.restarted.emit()
 
-    def _settle(self) -> None:
+    def _schedule_drain(self) -> None:
         shown_s = time.monotonic() - self._last_drain_s
         wanted_s = max(DRAIN_INTERVAL_S, shown_s / _SHARE, self._interval_s * _MEMORY)
         self._interval_s = min(wanted_s, LONGEST_INTERVAL_S)

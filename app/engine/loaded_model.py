@@ -110,7 +110,7 @@ class LoadedModel(QObject):
             self._idle.start()
 
     def wake(self) -> None:
-        """Load the model again if it has been unloaded; what is asked meanwhile waits."""
+        """Load the model again if it has been unloaded; requests wait meanwhile."""
         self.touch()
         if self.status.phase is Phase.ASLEEP:
             self.load()

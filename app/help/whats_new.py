@@ -15,7 +15,7 @@ class WhatsNewDialog(QDialog):
     """The changes of some versions, the newest first.
 
     Attributes:
-        text: They.
+        text: View of the changes.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 class DraftDataSync(QObject):
     """Between the history and what drafts learned from it.
 
-    What can't be forgotten at once, on a disk that can't be written, is told, and forgotten at the
+    What can't be deleted because the disk can't be written is reported, and deleted at the
     next start.
     """
 

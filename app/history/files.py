@@ -152,15 +152,15 @@ class ConversationFiles(QObject):
             reasons += file.reasons
         self.imported.emit()
         known = self.tr(", {0} were here already").format(num_known) if num_known else ""
-        told = (
+        summary = (
             self.tr("{0} imported{1}, {2} not.").format(num_new, known, num_refused)
             if num_refused
             else self.tr("{0} imported{1}.").format(num_new, known)
         )
-        self.notice.emit(told)
+        self.notice.emit(summary)
         if num_refused:
             more = ["…"] if num_refused > _MOST_REASONS else []
-            self.failed.emit(told, "\n".join([*reasons[:_MOST_REASONS], *more]))
+            self.failed.emit(summary, "\n".join([*reasons[:_MOST_REASONS], *more]))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -129,13 +129,13 @@ class Titles(QObject):
         self._bridge.submit(CloseSession(_SESSION, new_id()))
         if done.stop_reason is not StopReason.CANCELLED:
             self._waiting.pop(conversation_id, None)
-            if title := title_in(self._said(done)):
+            if title := title_in(self._answer_text(done)):
                 self._journal.write(lambda h: h.rename(conversation_id, title, by_user=False))
                 self.named.emit()
         if self._waiting and not self._chat.running:
             self._idle.start()
 
-    def _said(self, done: GenerationDone) -> str:
+    def _answer_text(self, done: GenerationDone) -> str:
         """What the model answered, without reasoning."""
         loaded = self._loaded_model.status.loaded
         if loaded is None:

@@ -1,4 +1,4 @@
-"""Keeps the recorded steps of answers with them, and brings them back when they are asked for."""
+"""Stores the recorded steps of answers in the history, and loads them on request."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The engine knows neither Qt nor languages: its errors, checks and progress are English texts with
 values in them. The list of their templates is read out of its source
-(`tests/tools/engine_texts.py`); a text is told by the template that it is made of. Values that are
+(`tests/tools/engine_texts.py`); a text is recognised by its template. Values that are
 formatted numbers get the separators of the window's language.
 """
 

@@ -7,7 +7,7 @@ def QT_TRANSLATE_NOOP(context: str, text: str) -> str:
     """Mark a text for lupdate, which knows this name; Qt's own has no usable type.
 
     Args:
-        context: Where it is shown, as `QCoreApplication.translate` is told.
+        context: Context of `QCoreApplication.translate`.
         text: In English.
 
     Returns:

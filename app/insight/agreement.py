@@ -25,7 +25,7 @@ class Cell:
         token_id: The input.
         text: It, to be read; uncut, as it may be edited.
         is_text: It has a text of its own, which can be edited; others can only be replaced.
-        output: The target's output behind it.
+        output: The target's most likely next token.
         probability: What the target gave that.
         mark: Does the next input equal the output? `OPEN` behind the last input, `GIVEN` where the
             next input is the user's or the template's.

@@ -50,7 +50,7 @@ HELP = QT_TRANSLATE_NOOP(
 
 
 class _Timed(NamedTuple):
-    """What is asked for, and of whom."""
+    """The question, and the drafters that answer it."""
 
     side: Side
     session_id: str
@@ -73,7 +73,7 @@ class CompareDialog(QDialog):
         marking: How accepted tokens are marked.
 
     Signals:
-        answer_started: A side's answer (an `AnswerMessage`) is asked for.
+        answer_started: A side's answer (an `AnswerMessage`) was requested.
     """
 
     answer_started = Signal(object)

@@ -30,7 +30,7 @@ class Side(QWidget):
     """One of the two.
 
     Args:
-        name: Where it is, for those who hear of it.
+        name: Accessible name, left or right.
 
     Attributes:
         answer: Its text; None before the first.

@@ -47,7 +47,7 @@ class EquilibriumTable(QTableWidget):
 
     Signals:
         edited: Another text was typed for a token: its place, and the text.
-        editing_ended: What was typed is told, or given up.
+        editing_ended: The typed text was submitted or discarded.
     """
 
     edited = Signal(int, str)

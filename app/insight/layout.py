@@ -53,7 +53,7 @@ class Node:
 
     Attributes:
         index: Index in the tree; the bonus token, which is no node, has the number of nodes, and
-            what was kept out of the tree, by the grammar or by what a row costs, comes behind it.
+            what was kept out of the tree, by the grammar or by what a row costs, comes after it.
         parent: Index of the parent; −1 for the root.
         depth: Its column.
         row: Its row.
@@ -321,6 +321,6 @@ def _drop(above: _Outline, subtree: _Outline) -> int:
 
 
 def _joined(above: _Outline, subtree: _Outline, drop: int) -> _Outline:
-    """The outline of what stands above a subtree, and of that subtree, together."""
+    """The joint outline of a subtree and of the nodes above it."""
     highest, lowest = ([drop + row for row in rows] for rows in subtree)
     return above[0] + highest[len(above[0]) :], lowest + above[1][len(lowest) :]

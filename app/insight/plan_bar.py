@@ -12,7 +12,7 @@ from medusa_core.messages import Planned
 
 
 class TreeForecast(NamedTuple):
-    """What a tree of some size promises.
+    """Forecast for a tree of some size.
 
     Attributes:
         tokens: Expected tokens of a step (τ).
@@ -26,7 +26,7 @@ class TreeForecast(NamedTuple):
 
 
 def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> TreeForecast:
-    """What the best tree of so many rows promises, root included; 1 row is plain decoding."""
+    """Forecast for the best tree of so many rows, root included; 1 row is plain decoding."""
     chosen = planned.best_nodes[: num_rows - 1]
     tokens = 1 + sum(node.chance for node in chosen)
     seconds = planned.tree_step_s[num_rows - 2] if chosen else plain_step_s
@@ -35,7 +35,7 @@ def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> TreeForeca
 
 
 class PlanBar(QWidget):
-    """Chooses a number of rows and says what it promises.
+    """Chooses a number of rows and shows its forecast.
 
     Attributes:
         slider: Rows of the tree, root included.
@@ -78,7 +78,7 @@ class PlanBar(QWidget):
 
     @property
     def text(self) -> str:
-        """What is promised."""
+        """Text of the forecast."""
         return self._label.text()
 
     def show_plan(self, planned: Planned | None, plain_step_s: float) -> None:

@@ -31,7 +31,7 @@ class StepFigures:
         accepted: Those of them that were drafted.
         times: Seconds of each of its `PARTS`, which don't overlap. [parts, steps]
         seconds: Seconds of the whole of it.
-        context: Tokens of the conversation behind it.
+        context: Tokens of the conversation after the step.
         rows: Rows of its tree and beside it.
         forms: How many steps had each of `FORMS`.
     """

@@ -106,7 +106,7 @@ class StepsPanel(QWidget):
         self.facts = note()
         self.facts.setToolTip(QCoreApplication.translate("Insight", FACTS_MEANING))
         self._costs_drawn: object = None
-        self._said: StepTrace | None = None  # what was read aloud last
+        self._announced: StepTrace | None = None  # what was read aloud last
         self._waiting: list[tuple[Plot, Callable[[], None]]] = []
         # A timer of its own: calls that are posted for later come all in one turn of the loop.
         self._turn = QTimer(self)
@@ -181,9 +181,9 @@ class StepsPanel(QWidget):
     def _say_step(self) -> None:
         """Read aloud what the user went to: the curve that has the focus, else the whole step."""
         step = self._timeline.step
-        if step is None or step is self._said or not is_led_by_keys(self, self._timeline):
+        if step is None or step is self._announced or not is_led_by_keys(self, self._timeline):
             return
-        self._said = step
+        self._announced = step
         curve = next((plot for plot in self._over_time if plot.hasFocus()), None)
         announce(self, self._transport.text if curve is None else curve.accessibleDescription())
 

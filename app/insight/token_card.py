@@ -166,7 +166,7 @@ def _number(rule: RuleChoice, name: str) -> str:
 
 
 def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[CardLine, ...]:
-    """What a rule without chance decided by, where its own margin isn't told: the probabilities."""
+    """The probabilities, which a deterministic rule decided by if its margin isn't recorded."""
     choice, others = verdict.choice.probability, [o.probability for o in verdict.alternatives]
     if rule.draws or verdict.numbers or not others or not 0 < max(others) <= choice:
         return ()

@@ -119,7 +119,7 @@ class Transport(QWidget):
 
 
 def is_led_by_keys(panel: QWidget, timeline: Timeline) -> bool:
-    """Whether the user goes from step to step in a panel, and wants to hear of each."""
+    """Whether the user moves from step to step in a panel, so that each is announced."""
     focused = QApplication.focusWidget()
     return focused is not None and panel.isAncestorOf(focused) and not timeline.is_playing
 

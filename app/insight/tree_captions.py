@@ -44,7 +44,7 @@ def describe_tree(layout: TreeLayout, legend: Legend) -> str:
 
 
 def outcome_of(layout: TreeLayout) -> str:
-    """Which guesses of a step were right, and what the model put behind them, in words."""
+    """Text on the accepted draft tokens of a step and the bonus token."""
     accepted = [node for node in layout.nodes if node.state is NodeState.ACCEPTED]
     shown_text = QCoreApplication.translate("Insight", "{0} of {1} guesses accepted").format(
         len(accepted), len(layout.drafts)

@@ -77,7 +77,7 @@ class TreePanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._planned: Planned | None = None
-        self._said: StepTrace | None = None  # what was read aloud last
+        self._announced: StepTrace | None = None  # what was read aloud last
         self.tabs = QTabBar()
         self.tabs.setAccessibleName(self.tr("Which tree"))
         self.tabs.addTab(self.tr("This step"))
@@ -245,9 +245,9 @@ class TreePanel(QWidget):
     def _say_step(self) -> None:
         """Read aloud what became of the step that the user went to."""
         step = self._timeline.step
-        if step is None or step is self._said or not is_led_by_keys(self, self._timeline):
+        if step is None or step is self._announced or not is_led_by_keys(self, self._timeline):
             return
-        self._said, layout = step, self._layout()
+        self._announced, layout = step, self._layout()
         outcome = outcome_of(layout) if layout.drafts else ""
         announce(self.view, f"{self.transport.text}. {outcome}")
 

@@ -43,7 +43,7 @@ def show_token(
 
     Args:
         text: Its bytes; empty for a special token.
-        token_id: It.
+        token_id: Id of the token.
         specials: Names of tokens without a text; empty for those that end an answer.
         most_chars: More are cut.
     """
@@ -68,7 +68,7 @@ def as_typed(shown: str) -> str:
 
 
 def as_spoken(shown: str) -> str:
-    """A token for those who listen, to whom its signs for white space say nothing."""
+    """A token for screen readers, with white space in words instead of symbols."""
     words = as_typed(shown)
     if words.strip():
         return " ".join(words.split())

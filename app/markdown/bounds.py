@@ -27,7 +27,7 @@ class Bounds:
 
     Attributes:
         turn: Read in one turn.
-        check: Between two places where it is asked whether the bounds below are kept.
+        check: Distance of two checks of the limits below.
         line: A line that is formatted.
         block: A block that may still change, and is therefore read again in each turn.
         code: The same for code, which costs less.

@@ -80,7 +80,7 @@ class WatchedInlineParser(ParserInline):
             return list(_lines_as_they_stand(src))
         state = WatchedInlineState(src, md, env, tokens)
         self.tokenize(state)
-        _settle(state.tokens)
+        _assign_positions(state.tokens)
         for rule in self.ruler2.getRules(""):
             rule(state)
         return state.tokens
@@ -103,7 +103,7 @@ def _lines_as_they_stand(src: str) -> Iterator[Token]:
         at += len(line) + 1
 
 
-def _settle(tokens: Iterable[Token]) -> None:
+def _assign_positions(tokens: Iterable[Token]) -> None:
     """Give tokens pushed from one position their own: runs of delimiters, text of autolinks."""
     previous_at, length = -1, 0
     for token in tokens:

@@ -60,7 +60,7 @@ class WatchedMarkdown(MarkdownIt):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Frozen:
     """The part of a text that no continuation can change.
 
     Attributes:
@@ -81,11 +81,11 @@ class Parsed:
 
     Attributes:
         blocks: Its flat blocks.
-        settled: The part that stays as it is if all lines given were complete.
+        frozen: The part that stays as it is if all lines given were complete.
     """
 
     blocks: tuple[MarkdownBlock, ...]
-    settled: Settled
+    frozen: Frozen
 
 
 class MarkdownParser:
@@ -100,7 +100,7 @@ class MarkdownParser:
         Args:
             text: Markdown.
             start: Position of its first character in the whole answer.
-            prefix: `Settled.prefix` of what comes before it.
+            prefix: `Frozen.prefix` of what comes before it.
 
         Returns:
             Blocks with positions in the whole answer. The last block is open if it is code that
@@ -111,16 +111,16 @@ class MarkdownParser:
         tokens = self._markdown.block.parse(source.text, self._markdown, env, []) or []
         cut = _last_start(tokens)
         flattener = Flattener(self._markdown.inline_tokens, source.origins)
-        num_settled = 0
+        num_frozen = 0
         for index, token in enumerate(tokens):
             if index == cut:
-                num_settled = len(flattener.blocks)
+                num_frozen = len(flattener.blocks)
             flattener.take(token)
         end = source.origins[_line_start(tokens, cut, env)]
         num_dropped = 1 if prefix else 0
         return Parsed(
             _only_last_open(flattener.blocks[num_dropped:]),
-            Settled(max(0, num_settled - num_dropped), max(start, end), _carry(tokens, cut)),
+            Frozen(max(0, num_frozen - num_dropped), max(start, end), _carry(tokens, cut)),
         )
 
 
@@ -152,7 +152,7 @@ def _can_carry(tokens: list[Token], item: int) -> bool:
 
 
 def _carry(tokens: list[Token], cut: int) -> str:
-    """The `Settled.prefix` for a cut at a token."""
+    """The `Frozen.prefix` for a cut at a token."""
     if not tokens or tokens[cut].type != "list_item_open":
         return ""
     opener, num_items = _previous_items(tokens, cut)

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from app.markdown.bounds import Bounds
 from app.markdown.model import CodeBlock, MarkdownBlock
-from app.markdown.parser import MarkdownParser, Settled
+from app.markdown.parser import Frozen, MarkdownParser
 from app.markdown.plain import last_piece, plain_blocks, word_end
 
-_NOTHING = Settled(0, 0, "")
+_NOTHING = Frozen(0, 0, "")
 
 
 class BlockSink(Protocol):
@@ -57,7 +57,7 @@ class Reader:
         self._read_end = 0
         self._checked_end = 0
         self._line_end = 0
-        self._settled = _NOTHING
+        self._frozen = _NOTHING
 
     @property
     def is_behind(self) -> bool:
@@ -77,7 +77,7 @@ class Reader:
         self.text = text
         self._forget()
         self._read_end = self._checked_end = self._line_end = start
-        self._settled = replace(_NOTHING, end=start)
+        self._frozen = replace(_NOTHING, end=start)
 
     def read_on(self) -> None:
         """Read one turn's share of what wasn't read yet, and show it."""
@@ -96,9 +96,9 @@ class Reader:
                 return plain_start
             self._checked_end = check
         line_end = _end_of_complete_lines(self.text, end)
-        # What a check has settled in this turn is enough for it.
+        # What a check has frozen in this turn is enough for it.
         if line_end > self._line_end and self._checked_end <= self._read_end:
-            self._settle(line_end)
+            self._freeze_complete(line_end)
         blocks = self._parse(end)
         is_closed = self._is_complete and end == len(self.text)
         self._sink.show_tail(_closed(blocks) if is_closed else blocks)
@@ -122,9 +122,9 @@ class Reader:
         is_line = self.text[check - 1] == "\n"
         if check - is_line - line_start > bounds.line:
             return word_end(self.text, line_start, line_start + bounds.line)
-        open_blocks = self._settle(check)
+        open_blocks = self._freeze_complete(check)
         is_code = len(open_blocks) == 1 and isinstance(open_blocks[0], CodeBlock)
-        start = self._settled.end
+        start = self._frozen.end
         most_chars, most_lines = (
             (bounds.code, bounds.code_lines) if is_code else (bounds.block, bounds.lines)
         )
@@ -132,41 +132,41 @@ class Reader:
         is_long = check - start > most_chars or num_lines > most_lines
         return check if is_long or check > bounds.formatted else None
 
-    def _settle(self, end: int) -> tuple[MarkdownBlock, ...]:
+    def _freeze_complete(self, end: int) -> tuple[MarkdownBlock, ...]:
         """Freeze what no continuation can change, judged by complete lines alone.
 
         Returns:
             The blocks that may change.
         """
         self._line_end = end
-        start = self._settled.end
-        parsed = self._parser.parse(self.text[start:end], start, self._settled.prefix)
-        settled = parsed.settled
-        if settled.end == start:
+        start = self._frozen.end
+        parsed = self._parser.parse(self.text[start:end], start, self._frozen.prefix)
+        frozen = parsed.frozen
+        if frozen.end == start:
             return parsed.blocks
-        self._sink.show_tail(parsed.blocks[: settled.num_blocks])
-        self._sink.freeze(settled.num_blocks)
-        self._settled = settled
-        return parsed.blocks[settled.num_blocks :]
+        self._sink.show_tail(parsed.blocks[: frozen.num_blocks])
+        self._sink.freeze(frozen.num_blocks)
+        self._frozen = frozen
+        return parsed.blocks[frozen.num_blocks :]
 
     def _parse(self, end: int) -> tuple[MarkdownBlock, ...]:
-        start = self._settled.end
-        return self._parser.parse(self.text[start:end], start, self._settled.prefix).blocks
+        start = self._frozen.end
+        return self._parser.parse(self.text[start:end], start, self._frozen.prefix).blocks
 
     def _become_plain(self, start: int) -> None:
         blocks = _closed(self._parse(start))
         self._sink.show_tail(blocks)
         self._sink.freeze(len(blocks))
-        self._settled = replace(_NOTHING, end=start)
+        self._frozen = replace(_NOTHING, end=start)
         self.plain_start = start
 
     def _read_plain(self, end: int) -> None:
-        start = self._settled.end
+        start = self._frozen.end
         blocks = plain_blocks(self.text, start, end)
         self._sink.show_tail(blocks)
         if len(blocks) > 1:
             self._sink.freeze(len(blocks) - 1)
-            self._settled = replace(_NOTHING, end=last_piece(self.text, start, end))
+            self._frozen = replace(_NOTHING, end=last_piece(self.text, start, end))
 
 
 def _end_of_complete_lines(text: str, end: int) -> int:

@@ -94,7 +94,7 @@ class DiscoverTab(QWidget):
         self._found: tuple[PairOffer, ...] = library.catalog()
         self._looks: set[asyncio.Task[None]] = set()
         self._refused: dict[str, str] = {}
-        self._asked: set[str] = set()  # models whose drafters the Hub was asked for
+        self._requested: set[str] = set()  # models whose drafters the Hub was asked for
         self._wrong: dict[str, str] = {}  # by model: why the drafter that was picked can't be had
         self.offers: tuple[PairOffer, ...] = ()
         self.search_edit = SearchEdit(
@@ -150,7 +150,7 @@ class DiscoverTab(QWidget):
             self.table.selectRow(self.offers.index(best))
 
     def close_work(self) -> None:
-        """Give up what is asked of the Hub."""
+        """Cancel the requests to the Hub."""
         for task in self._looks:
             task.cancel()
 
@@ -177,7 +177,7 @@ class DiscoverTab(QWidget):
         self.details.acted.connect(self._download)
         self.file_box.activated.connect(self._take_file)
         self.drafter_box.picked.connect(self._take_drafter)
-        self.drafter_box.more_asked.connect(self._ask_for_drafters)
+        self.drafter_box.more_requested.connect(self._ask_for_drafters)
 
     def search_now(self) -> None:
         """Ask the Hub; an empty search shows the catalog."""
@@ -290,7 +290,7 @@ class DiscoverTab(QWidget):
         """The drafters that are published for the chosen model, and what the picked one is."""
         is_model = offer is not None and not offer.is_heads
         self.drafter_box.show_offer(
-            offer if is_model else None, offer is None or offer.pair.model in self._asked
+            offer if is_model else None, offer is None or offer.pair.model in self._requested
         )
         text = ""
         if offer is not None and is_model:
@@ -325,15 +325,15 @@ class DiscoverTab(QWidget):
     def _ask_for_drafters(self) -> None:
         """Ask the Hub, once, what is published for the chosen model."""
         offer = self.chosen
-        if offer is not None and offer.pair.model not in self._asked:
-            self._asked.add(offer.pair.model)
+        if offer is not None and offer.pair.model not in self._requested:
+            self._requested.add(offer.pair.model)
             self._start(self._find_drafters(offer))
 
     async def _find_drafters(self, offer: PairOffer) -> None:
         try:
             found = await self._library.find_drafters(offer)
         except MedusaError as error:
-            self._asked.discard(offer.pair.model)
+            self._requested.discard(offer.pair.model)
             if offer.is_curated:  # else nobody asked
                 self._wrong[offer.pair.model] = error_text(error)
                 self._choose()

@@ -17,7 +17,7 @@ class FirstModelCard(QFrame):
     """Asks whether the model is to be fetched, shows how far it is, or why it failed.
 
     Attributes:
-        label: What is asked, done, or wrong.
+        label: The question, the progress or the error.
         bar: How much of it is here.
         fetch_button: Fetches it.
         models_button: Opens the models, where others can be had; shown after a failure.

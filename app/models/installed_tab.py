@@ -1,4 +1,4 @@
-"""What is here: how much disk it takes, whether it is whole, and loading it."""
+"""Tab of installed models: their disk space, verification, loading."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ class InstalledTab(QWidget):
         """Take a folder or a GGUF file among what is here; its row is there and chosen at once.
 
         Args:
-            folder: It.
+            folder: Folder of the model.
             loads: If it is a model, and still the chosen row once it is read, load it.
         """
         self._reading.append(Path(folder))

@@ -106,7 +106,7 @@ class LoadEstimate:
             self._work.cancel()
 
     async def _answer(self) -> None:
-        """Answer what is asked by the time that an answer is there."""
+        """Answer the latest query once an answer is available."""
         while (question := self._question) is not None:
             try:
                 answer = await asyncio.to_thread(answer_to, question)

@@ -109,7 +109,7 @@ class MachinesTab(QWidget):
         return self._endpoints.all[row] if 0 <= row < len(self._endpoints.all) else None
 
     @property
-    def is_asking(self) -> bool:
+    def is_connecting(self) -> bool:
         """Whether a machine is being asked."""
         return self._work is not None and not self._work.done()
 
@@ -174,7 +174,7 @@ class MachinesTab(QWidget):
         self._refresh()
 
     def _refresh(self) -> None:
-        is_free, is_chosen = not self.is_asking, self.chosen is not None
+        is_free, is_chosen = not self.is_connecting, self.chosen is not None
         self.connect_button.setEnabled(is_free and bool(self.address_edit.text().strip()))
         self.test_button.setEnabled(is_free and is_chosen)
         self.remove_button.setEnabled(is_free and is_chosen)
@@ -243,11 +243,11 @@ class MachinesTab(QWidget):
         from medusa_core.api import refresh_endpoint
 
         self.note.setText(self.tr("Asking the machine…"))
-        asked = await asyncio.to_thread(
+        refreshed = await asyncio.to_thread(
             refresh_endpoint, self._endpoints, endpoint, is_offline=self._is_offline()
         )
-        self._take(_found_words(asked))
-        self.table.selectRow(self._endpoints.all.index(asked))
+        self._take(_found_words(refreshed))
+        self.table.selectRow(self._endpoints.all.index(refreshed))
 
     async def _forget(self, endpoint: Endpoint) -> None:
         from medusa_core.api import disconnect_endpoint

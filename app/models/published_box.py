@@ -17,11 +17,11 @@ class PublishedBox(ChoiceBox):
 
     Signals:
         picked: A drafter, or None for none.
-        more_asked: The Hub is to be asked for more.
+        more_requested: The Hub is to be asked for more.
     """
 
     picked = Signal(object)
-    more_asked = Signal()
+    more_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__(NUM_CHARS)
@@ -69,6 +69,6 @@ class PublishedBox(ChoiceBox):
         data = self.currentData()
         if data == _MORE:
             self._show_chosen()
-            self.more_asked.emit()
+            self.more_requested.emit()
         elif self._offer is not None and data != self._offer.drafter:
             self.picked.emit(data)

@@ -85,7 +85,7 @@ def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer |
 
 
 def proposed(offers: Sequence[PairOffer], budget: Budget) -> PairOffer | None:
-    """The offer to propose to everybody: nothing is asked for it, and it leaves room in memory."""
+    """The offer for everybody: not gated, and small enough for the memory."""
     free = [one for one in offers if not one.is_gated and not one.is_pickled]
     roomy = [one for one in free if _is_roomy(one, budget)]
     return suggested(in_order(roomy or free, budget), budget)

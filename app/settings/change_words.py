@@ -91,8 +91,8 @@ def _shown(kind: SettingKind[Any], value: Any) -> str:
 def _beginning(settings: ChatSettings | None) -> str:
     if settings is None:
         return translate("Settings", "the program’s choice")
-    usual = ChatSettings().as_json()
-    own = [name for name, value in settings.as_json().items() if value != usual[name]]
+    default = ChatSettings().as_json()
+    own = [name for name, value in settings.as_json().items() if value != default[name]]
     if not own:
         return translate("Settings", "the usual")
     return translate("Settings", "own values of {0}").format(", ".join(own))

@@ -20,7 +20,7 @@ _ANOTHER = "another cluster"
 class DeviceBox(QComboBox):
     """Devices by their names; what can't be used says why.
 
-    Other machines that have the layers are one more device, and are asked for by their address.
+    Other machines that have the layers are one more device, chosen by their address.
 
     Attributes:
         editor: This, as an editor.

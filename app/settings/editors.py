@@ -128,14 +128,14 @@ class FolderEditor(QWidget):
         self.line.setReadOnly(True)
         self.line.setAccessibleName(self.tr("Folder"))
         self.line.setPlaceholderText(self.tr("The default folder"))
-        browse, usual = QPushButton(self.tr("Choose…")), QPushButton(self.tr("Default"))
+        browse, default = QPushButton(self.tr("Choose…")), QPushButton(self.tr("Default"))
         browse.clicked.connect(self._browse)
-        usual.clicked.connect(lambda: self._take(""))
+        default.clicked.connect(lambda: self._take(""))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.line, 1)
         row.addWidget(browse)
-        row.addWidget(usual)
+        row.addWidget(default)
         self.editor = Editor(self, self.line.setText)
 
     def _browse(self) -> None:

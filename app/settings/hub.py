@@ -15,7 +15,7 @@ def hub_settings(chosen: Preferences, now: HubSettings | None = None) -> HubSett
         chosen: The user's choices.
         now: What holds already, token and limits included; None for the environment's.
     """
-    usual = user_hub_settings()
-    known = now or usual
+    default = user_hub_settings()
+    known = now or default
     cache = Path(chosen.models_dir) if chosen.models_dir else known.cache_dir
-    return with_cache(with_offline(known, chosen.is_offline or usual.is_offline), cache)
+    return with_cache(with_offline(known, chosen.is_offline or default.is_offline), cache)

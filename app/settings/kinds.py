@@ -67,7 +67,7 @@ class NumberKind:
         least: The smallest.
         most: The largest.
         step: From one to the next.
-        suffix: The unit behind it.
+        suffix: Unit after the number.
         word_for_least: What the smallest is called; empty for itself.
         is_brought_back: A number outside becomes the nearest one inside, else it makes no sense.
         scale: What is shown for 1: 100 for percent.

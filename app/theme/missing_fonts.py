@@ -168,7 +168,7 @@ class FontHints:
     """Suggests fonts for scripts that can't be shown, once for each script."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._hinted: set[str] = set()
 
     def hint(self, *texts: str) -> str:
         """Return which fonts to install for texts; empty if none is missing, or if said before."""
@@ -177,11 +177,11 @@ class FontHints:
         missing = [
             script
             for script in _SCRIPTS
-            if script.name not in self._told
+            if script.name not in self._hinted
             and any(_pattern(script).search(text) for text in shown)
             and not has_font(script)
         ]
-        self._told |= {script.name for script in missing}
+        self._hinted |= {script.name for script in missing}
         if not missing:
             return ""
         translate = QCoreApplication.translate

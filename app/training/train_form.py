@@ -1,4 +1,4 @@
-"""What heads are to be trained for a model: kind, time, and what the model is asked."""
+"""Form for training heads of a model: kind, time, prompts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TrainForm(QWidget):
     changed = Signal()
 
     def __init__(self, history: str) -> None:
-        """Begin with what is usual.
+        """Begin with the defaults.
 
         Args:
             history: File of the user's chats; empty where there is none.
@@ -128,7 +128,7 @@ class TrainForm(QWidget):
         self._show_kind()
 
     def use_files(self, files: tuple[str, ...]) -> None:
-        """Ask what stands in these; none for the bundled questions."""
+        """Set the files of prompts; none for the bundled ones."""
         self._data = files
         self._show_data()
         self.changed.emit()

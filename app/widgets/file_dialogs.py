@@ -32,7 +32,7 @@ def choose_file(parent: QWidget, title: str, kinds: str = "") -> Path | None:
 
     Args:
         parent: The window above.
-        title: What is asked.
+        title: Title of the dialog.
         kinds: Qt's filters, such as `Text (*.txt);;PDF (*.pdf)`.
     """
     name, _ = QFileDialog.getOpenFileName(parent, title, str(files_folder()), kinds)
@@ -65,14 +65,14 @@ def choose_save_path(
 
     Args:
         parent: The window above.
-        title: What is asked.
+        title: Title of the dialog.
         name: What to call it, unless the user does; a whole path begins in that folder.
         kinds: Qt's filters.
         options: Qt's, such as not to ask before a file is overwritten.
     """
     start = str(files_folder() / name)
-    usual = QFileDialog.Option(0) if options is None else options
-    text, kind = QFileDialog.getSaveFileName(parent, title, start, kinds, "", usual)
+    default = QFileDialog.Option(0) if options is None else options
+    text, kind = QFileDialog.getSaveFileName(parent, title, start, kinds, "", default)
     return _chosen(text), kind
 
 

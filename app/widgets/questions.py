@@ -12,7 +12,7 @@ def confirms(parent: QWidget, question: str, more: str = "") -> bool:
     """Ask; No is what Enter says, and what closing says.
 
     Args:
-        parent: Over which it is asked.
+        parent: Window above which the dialog opens.
         question: In a sentence.
         more: What to know before.
 
@@ -35,7 +35,7 @@ def ask_for_text(parent: QWidget, title: str, label: str, text: str = "") -> str
     """Ask for a line of text, in a dialog that is wide enough for its title and a sentence.
 
     Args:
-        parent: Over which it is asked.
+        parent: Window above which the dialog opens.
         title: Of the dialog.
         label: Of the field.
         text: What the field holds at first.

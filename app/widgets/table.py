@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 _MOST_LINES = 4  # of a row
-_USUAL = 0.6  # of a column's texts are in one line where there is room for so many
+_TYPICAL = 0.6  # of a column's texts are in one line where there is room for so many
 _FRAME_PX = 16
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kKMGTB](i?B)?\b)")
 
@@ -76,9 +76,9 @@ class RowTable(QTableWidget):
             for column in columns
         ]
         widths = [self._text_widths(column) for column in columns]
-        usual = [min(most, width[0]) for most, width in zip(wanted, widths, strict=True)]
+        typical = [min(most, width[0]) for most, width in zip(wanted, widths, strict=True)]
         least = [min(most, width[1]) for most, width in zip(wanted, widths, strict=True)]
-        for column, width in enumerate(_divide(self.viewport().width(), least, usual, wanted)):
+        for column, width in enumerate(_divide(self.viewport().width(), least, typical, wanted)):
             header.resizeSection(column, width)
         metrics = self.fontMetrics()
         margin = self.verticalHeader().defaultSectionSize() - metrics.height()
@@ -94,8 +94,8 @@ class RowTable(QTableWidget):
         words = [metrics.horizontalAdvance(word) for text in texts for word in text.split(" ")]
         lines = sorted(metrics.horizontalAdvance(text) for text in (title, *texts))
         longest = max(metrics.horizontalAdvance(title), *words, 0)
-        usual = lines[round(_USUAL * (len(lines) - 1))]
-        return max(usual, longest) + self._padding, longest + self._padding
+        typical = lines[round(_TYPICAL * (len(lines) - 1))]
+        return max(typical, longest) + self._padding, longest + self._padding
 
     @property
     def _padding(self) -> int:
@@ -134,21 +134,21 @@ def _unbroken(text: str) -> str:
 
 
 def _divide(
-    room: int, least: Sequence[int], usual: Sequence[int], wanted: Sequence[int]
+    room: int, least: Sequence[int], typical: Sequence[int], wanted: Sequence[int]
 ) -> list[int]:
     """Divide a width among columns.
 
     Args:
         room: The width.
         least: Widths in which no word is cut.
-        usual: Widths in which most texts are in one line, at least as large.
+        typical: Widths in which most texts are in one line, at least as large.
         wanted: Widths in which all are, at least as large.
     """
     if sum(wanted) <= room:
         return [wanted[0] + room - sum(wanted), *wanted[1:]]
     if sum(least) >= room:
         return _cut_widest(room, least)
-    low, high = (usual, wanted) if sum(usual) <= room else (least, usual)
+    low, high = (typical, wanted) if sum(typical) <= room else (least, typical)
     share = (room - sum(low)) / (sum(high) - sum(low))
     return [int(a + share * (b - a)) for a, b in zip(low, high, strict=True)]
 

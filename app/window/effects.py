@@ -96,8 +96,8 @@ class Effects(QObject):
     def _move_downloads(self) -> None:
         library = self._parts.models.library
         if library is not None and not self._parts.settings.values.models_dir:
-            usual = user_hub_settings().cache_dir
-            library.change_settings(with_cache(library.settings, usual))
+            default = user_hub_settings().cache_dir
+            library.change_settings(with_cache(library.settings, default))
         self._deal_with_hub()
 
     def _library_opened(self, library: Library) -> None:

@@ -195,7 +195,7 @@ class KnownModels(QObject):
         self.changed.emit()
 
     def _draft_models_with(self, choice: ModelChoice) -> Mapping[str, str]:
-        """What drafts for whom, with what was loaded now."""
+        """Remember the drafter of the loaded model."""
         model, before = str(choice.model_dir), self._settings.values.draft_models
         others = {key: folder for key, folder in before.items() if key != model}
         draft = choice.options.assistant_dir

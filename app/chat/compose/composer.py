@@ -184,7 +184,7 @@ class Composer(QFrame):
         return self.edit.toPlainText()
 
     def set_text(self, text: str) -> None:
-        """Write something for the user, with the cursor behind it."""
+        """Fill in a text, with the cursor at its end."""
         self.edit.setPlainText(text)
         cursor = self.edit.textCursor()
         cursor.movePosition(cursor.MoveOperation.End)
@@ -312,10 +312,10 @@ class Composer(QFrame):
         self.button.setEnabled(enabled)
         self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
         self.button.setAccessibleName(self.tr("Stop") if self._is_busy else self.tr("Send"))
-        usual = self.tr("Stop the answer (Esc)") if self._is_busy else self.tr("Send (Enter)")
+        default = self.tr("Stop the answer (Esc)") if self._is_busy else self.tr("Send (Enter)")
         if self.is_reading:
-            usual = self.tr("A file is being read")
-        self.button.setToolTip(self._locked or usual)
+            default = self.tr("A file is being read")
+        self.button.setToolTip(self._locked or default)
 
     def _show_focus(self, has_focus: bool) -> None:
         self.setProperty("focused", has_focus)

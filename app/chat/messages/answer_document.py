@@ -232,7 +232,7 @@ class AnswerDocument:
         return tuple(found for found in self._ranges() if mark_of(found.source))
 
     def token_at(self, position: int) -> int:
-        """The token whose character stands behind a document position; `NO_TOKEN` if none."""
+        """The token of the character after a document position; `NO_TOKEN` if none."""
         for found in self._ranges():
             if found.start <= position < found.end:
                 return found.token_index

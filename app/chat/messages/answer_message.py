@@ -465,8 +465,8 @@ class AnswerMessage(MessageWidget):
         again = menu.addAction(
             self.tr("Reroll from here"), lambda: self.reroll_requested.emit(token)
         )
-        usual = self.tr("Keep what stands before this token and answer anew from here.")
-        again.setToolTip(self._lack or usual)
+        default = self.tr("Keep what stands before this token and answer anew from here.")
+        again.setToolTip(self._lack or default)
         is_ended = self.done is not None or self.is_cut
         again.setEnabled(is_token and is_ended and not self._lack)
         return menu

@@ -56,7 +56,7 @@ class InertDocument(QTextDocument):
     """A document that loads no picture, style sheet or other document, from anywhere."""
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Give nothing, whatever is asked for."""
+        """Return nothing: no resource of an answer is loaded."""
         return None
 
 

@@ -57,7 +57,7 @@ class StepsStrip(QFrame):
         marks_box: How accepted tokens are marked in the text.
         speed_label: Tokens per second.
         mean_label: Tokens per step.
-        gain_label: Why no speed-up is told, where the model is too small for one.
+        gain_label: Why no speed-up is shown, if the model is too small for one.
         memory_label: What the model runs on, and its memory.
         is_short: Only the line of figures is shown.
 

@@ -40,8 +40,8 @@ class AppCommand:
 
 def standard(key: QKeySequence.StandardKey, *others: str) -> tuple[str, ...]:
     """The keys that this system uses for something, and others."""
-    usual = [one.toString() for one in QKeySequence.keyBindings(key)]
-    return tuple(dict.fromkeys((*filter(_is_typed, usual), *others)))
+    default = [one.toString() for one in QKeySequence.keyBindings(key)]
+    return tuple(dict.fromkeys((*filter(_is_typed, default), *others)))
 
 
 def _is_typed(keys: str) -> bool:

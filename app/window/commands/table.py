@@ -20,7 +20,7 @@ class CommandTable(QObject):
     """Commands by their names.
 
     Signals:
-        keys_changed: A command has other keys; `chosen` says which differ from the usual ones.
+        keys_changed: A command has other keys; `chosen` says which differ from the default ones.
     """
 
     keys_changed = Signal()
@@ -30,7 +30,7 @@ class CommandTable(QObject):
 
         Args:
             window: Hears the keys.
-            chosen: Keys of commands that aren't the usual ones, by name.
+            chosen: Keys of commands that aren't the default ones, by name.
         """
         super().__init__(window)
         self._window = window
@@ -71,8 +71,8 @@ class CommandTable(QObject):
 
     def keys(self, name: str) -> str:
         """The keys of a command, as `Ctrl+N; F2`; empty where it has none."""
-        usual = "; ".join(self._commands[name].keys)
-        return self._chosen.get(name, usual)
+        default = "; ".join(self._commands[name].keys)
+        return self._chosen.get(name, default)
 
     def shown_keys(self, name: str) -> str:
         """The first of its keys, as this system writes them."""

@@ -246,16 +246,16 @@ def test_what_is_settled_is_parsed_as_in_the_whole(text: str) -> None:
     at, prefix = 0, ""
     for end in [i + 1 for i, char in enumerate(text) if char == "\n"]:
         parsed = parser.parse(text[at:end], at, prefix)
-        kept.extend(parsed.blocks[: parsed.settled.num_blocks])
-        if parsed.settled.end > at:
-            at, prefix = parsed.settled.end, parsed.settled.prefix
+        kept.extend(parsed.blocks[: parsed.frozen.num_blocks])
+        if parsed.frozen.end > at:
+            at, prefix = parsed.frozen.end, parsed.frozen.prefix
     kept.extend(parser.parse(text[at:], at, prefix).blocks)
     assert tuple(kept) == parse(text)
 
 
 def test_a_long_list_settles_item_by_item() -> None:
     text = "".join(f"{i}. item {i}\n" for i in range(3, 40))
-    settled = MarkdownParser().parse(text).settled
+    settled = MarkdownParser().parse(text).frozen
     assert text[settled.end :] == "39. item 39\n"
     assert settled.prefix == "38.\n"
     (last,) = MarkdownParser().parse(text[settled.end :], settled.end, settled.prefix).blocks
