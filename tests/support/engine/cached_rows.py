@@ -288,7 +288,7 @@ def write_panels(kv: PanelCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
     """
     if kv.offloaded is not None and kv.is_offloaded(layer):
         rows = kv.offloaded.view(layer)
-        struct = kv.from_layer(layer)
+        (struct,) = kv.from_layer(layer)
         assert (struct.capacity, kv._offloaded_layer.words) == (rows.shape[2], rows.data_ptr())
     else:
         part, place = kv._places[layer]
