@@ -77,8 +77,7 @@ from medusa_core.heads.block_settings import (
     layer_settings,
     layer_sizes,
 )
-from medusa_core.heads.checks import check_shapes, listed, names_by_part
-from medusa_core.heads.llama_shapes import Shapes, llama_shapes
+from medusa_core.heads.checks import Shapes, check_shapes, listed, llama_shapes, names_by_part
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
 

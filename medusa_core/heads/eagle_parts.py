@@ -16,8 +16,15 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.block_parts import is_block
-from medusa_core.heads.checks import bad_setting, check_shapes, flag, listed, names_by_part
-from medusa_core.heads.llama_shapes import Shapes, llama_shapes
+from medusa_core.heads.checks import (
+    Shapes,
+    bad_setting,
+    check_shapes,
+    flag,
+    listed,
+    llama_shapes,
+    names_by_part,
+)
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
 

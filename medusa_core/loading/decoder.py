@@ -29,8 +29,7 @@ from medusa_core.models.quantized_cache.folder import (
 )
 from medusa_core.models.quantized_cache.weights import QuantizedWeights
 from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
-from medusa_core.runtime.backends.build import build_decoder
-from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.decoder import Decoder, build_decoder
 from medusa_core.runtime.backends.host_mlp import HostParts
 from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.opening import (

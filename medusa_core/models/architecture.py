@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from medusa_core.errors import ModelError
 from medusa_core.models import arch
-from medusa_core.models.blocks.spec import ActivationSpec, BlockSpec
+from medusa_core.models.blocks.spec import ActivationSpec, BlockSpec, RoutingSpec, Scoring
 from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.json_file import is_whole
 from medusa_core.system.registry import Registry
@@ -120,6 +120,44 @@ class ArchConfig:
         """Return each layer's sliding window, as `layer_types` says; None for full attention."""
         window, kinds = self.sliding_window, layer_types(self.raw, period)
         return tuple(window if kind == "sliding_attention" else None for kind in kinds)
+
+    def routing(
+        self,
+        key: str,
+        count: int,
+        count_per_tok: int,
+        scoring: Scoring = Scoring.SOFTMAX,
+        *,
+        norm_topk_prob: bool = True,
+    ) -> RoutingSpec:
+        """Read how experts are chosen.
+
+        Args:
+            key: Key of the number of experts.
+            count: Default of that.
+            count_per_tok: Default of `num_experts_per_tok`.
+            scoring: How logits become weights. Weights over the chosen experts alone need no norm,
+                and only those of a sigmoid have a factor.
+            norm_topk_prob: Default of `norm_topk_prob`.
+        """
+        has_norm = scoring is not Scoring.TOPK_SOFTMAX
+        is_sigmoid = scoring is Scoring.SIGMOID
+        return RoutingSpec(
+            self.whole(key, MAX_EXPERTS, count),
+            self.whole("num_experts_per_tok", MAX_EXPERTS, count_per_tok),
+            scoring,
+            self.flag("norm_topk_prob", norm_topk_prob) if has_norm else True,
+            self.positive("routed_scaling_factor", 1.0) if is_sigmoid else 1.0,
+        )
+
+    @property
+    def has_expert_groups(self) -> bool:
+        """Whether experts are chosen within groups (DeepSeek-V3)."""
+        return any(self.whole(key, MAX_EXPERTS, 1) != 1 for key in ("n_group", "topk_group"))
+
+    def expert_width(self, default: int) -> int:
+        """Read `moe_intermediate_size`."""
+        return self.whole("moe_intermediate_size", MAX_INTERMEDIATE, default)
 
     def listed_layers(self, key: str) -> frozenset[int]:
         """Read a list of layer indices.

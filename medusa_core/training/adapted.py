@@ -18,10 +18,8 @@ from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import resolve_formats
-from medusa_core.runtime.backends.build import build_decoder
-from medusa_core.runtime.backends.caches import LayerState, PassCache, SequenceRows
-from medusa_core.runtime.backends.decoder import Decoder
-from medusa_core.runtime.backends.row_tree import RowTree
+from medusa_core.runtime.backends.caches import LayerState, PassCache, RowTree, SequenceRows
+from medusa_core.runtime.backends.decoder import Decoder, build_decoder
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.training.frozen import FrozenWeights
 from medusa_core.training.lora import LoraModule, LoraSpec

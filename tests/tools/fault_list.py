@@ -101,7 +101,7 @@ FAULTS = (
     ),
     Fault(
         "conv-parent",
-        "medusa_core/runtime/backends/row_tree.py",
+        "medusa_core/runtime/backends/caches.py",
         "(numbers + 1)).amax(dim=1) - 1",
         "numbers).amax(dim=1)",
         "a convolution reads a tree's first draft instead of the last committed row",

@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from medusa_core.models.architecture import Arch, ArchConfig, ModelFields
-from medusa_core.models.blocks.compose import QkNorm, attention, mlp, sandwich_norms
+from medusa_core.models.blocks.compose import (
+    QkNorm,
+    attention,
+    mlp,
+    sandwich_norms,
+    windowed_blocks,
+)
 from medusa_core.models.blocks.spec import Activation, ActivationSpec, AttentionSpec, BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture, hidden_per_head
 from medusa_core.system.files.gguf import Gguf
@@ -29,11 +35,8 @@ def gemma_attention(config: ArchConfig, qk_norm: QkNorm | None = None) -> Attent
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return blocks with norms around each sublayer, and a window in every second layer."""
-    mixer, norms = gemma_attention(config), sandwich_norms(config, offset=1.0)
-    return [
-        BlockSpec(norms, (replace(mixer, sliding_window=window),), mlp(config))
-        for window in config.layer_windows(_PERIOD)
-    ]
+    norms = sandwich_norms(config, offset=1.0)
+    return windowed_blocks(config, _PERIOD, norms, gemma_attention(config), mlp(config))
 
 
 def gemma_model(config: ArchConfig) -> ModelFields:

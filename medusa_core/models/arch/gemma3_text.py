@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from medusa_core.models.arch.gemma2 import (
     GEMMA_DEFAULTS,
     GGUF_SOFTCAPS,
@@ -11,14 +9,8 @@ from medusa_core.models.arch.gemma2 import (
     gemma_model,
     gguf_attention_scalar,
 )
-from medusa_core.models.architecture import (
-    Arch,
-    ArchConfig,
-    LocalRope,
-    ModelFields,
-    local_theta,
-)
-from medusa_core.models.blocks.compose import QkNorm, mlp, sandwich_norms
+from medusa_core.models.architecture import Arch, ArchConfig, LocalRope, ModelFields, local_theta
+from medusa_core.models.blocks.compose import QkNorm, mlp, sandwich_norms, windowed_blocks
 from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
 
@@ -28,14 +20,8 @@ _PERIOD = 6  # of layers with full attention
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return blocks with QK norm; sliding-window layers have the local RoPE."""
     mixer = gemma_attention(config, QkNorm(offset=1.0))
-    return [
-        BlockSpec(
-            sandwich_norms(config, offset=1.0),
-            (replace(mixer, sliding_window=window, rope=0 if window is None else 1),),
-            mlp(config),
-        )
-        for window in config.layer_windows(_PERIOD)
-    ]
+    norms = sandwich_norms(config, offset=1.0)
+    return windowed_blocks(config, _PERIOD, norms, mixer, mlp(config), ropes=(0, 1))
 
 
 def _model(config: ArchConfig) -> ModelFields:

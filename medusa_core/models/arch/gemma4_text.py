@@ -13,7 +13,6 @@ from medusa_core.models.architecture import (
     AGAIN,
     MAX_EXPERTS,
     MAX_HEADS,
-    MAX_INTERMEDIATE,
     MAX_TOKENS,
     Arch,
     ArchConfig,
@@ -226,8 +225,7 @@ def _experts(config: ArchConfig) -> ParallelExpertsSpec | None:
     routing = RoutingSpec(
         config.whole("num_experts", MAX_EXPERTS, 128), config.whole("top_k_experts", MAX_EXPERTS, 8)
     )
-    width = config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 704)
-    experts = moe(config, routing, width, "", router="router.proj")
+    experts = moe(config, routing, config.expert_width(704), "", router="router.proj")
     pre, post_mlp, post = (NormSpec(name, config.hidden_size) for name in EXPERT_NORMS)
     return ParallelExpertsSpec(
         moe=replace(experts, expert_scales="router.per_expert_scale"),

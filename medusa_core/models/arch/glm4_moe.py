@@ -6,21 +6,15 @@ The first half of each head rotates.
 from __future__ import annotations
 
 from medusa_core.errors import ModelError
-from medusa_core.models.architecture import (
-    MAX_EXPERTS,
-    MAX_INTERMEDIATE,
-    MAX_LAYERS,
-    Arch,
-    ArchConfig,
-)
+from medusa_core.models.architecture import MAX_LAYERS, Arch, ArchConfig
 from medusa_core.models.blocks.compose import PER_HEAD, attention, mlp, moe, pre_norms
-from medusa_core.models.blocks.spec import BlockSpec, RoutingSpec, Scoring
+from medusa_core.models.blocks.spec import BlockSpec, Scoring
 from medusa_core.models.gguf_architecture import GgufArchitecture, mlp_tensors
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return blocks whose first layers have an MLP and the others experts."""
-    if any(config.whole(key, MAX_EXPERTS, 1) != 1 for key in ("n_group", "topk_group")):
+    if config.has_expert_groups:
         raise ModelError("Experts in groups aren't supported.", "Choose GLM-4.5-Air or GLM-4.6.")
     norms, num_dense = pre_norms(config), config.count("first_k_dense_replace", MAX_LAYERS, 1)
     mixer = attention(
@@ -29,18 +23,11 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
         output_bias=False,
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
-    width = config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 1408)
+    width = config.expert_width(1408)
     shared = width * config.whole("n_shared_experts", 1 << 6, 1)
-    routing = RoutingSpec(
-        config.whole("n_routed_experts", MAX_EXPERTS, 128),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 8),
-        Scoring.SIGMOID,
-        config.flag("norm_topk_prob", True),
-        config.positive("routed_scaling_factor", 1.0),
-    )
     experts = moe(
         config,
-        routing,
+        config.routing("n_routed_experts", 128, 8, Scoring.SIGMOID),
         width,
         router_bias="gate.e_score_correction_bias",
         shared=mlp(config, "mlp.shared_experts", name="shared.", width=shared),

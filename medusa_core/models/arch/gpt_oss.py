@@ -6,15 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.models.architecture import MAX_EXPERTS, Arch, ArchConfig, ModelFields
-from medusa_core.models.blocks.compose import attention, moe, pre_norms
-from medusa_core.models.blocks.spec import (
-    Activation,
-    ActivationSpec,
-    BlockSpec,
-    RoutingSpec,
-    Scoring,
-)
+from medusa_core.models.architecture import Arch, ArchConfig, ModelFields
+from medusa_core.models.blocks.compose import attention, moe, pre_norms, windowed_blocks
+from medusa_core.models.blocks.spec import Activation, ActivationSpec, BlockSpec, Scoring
 from medusa_core.models.gguf_architecture import GgufArchitecture
 from medusa_core.system.files.gguf import Gguf
 
@@ -23,24 +17,17 @@ _PERIOD = 2  # of layers with full attention
 
 def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Name the activation: clamped SwiGLU, which config.json calls silu."""
-    return {**raw, "hidden_act": Activation.CLAMPED_SWIGLU.value}  # config.json calls it silu
+    return {**raw, "hidden_act": Activation.CLAMPED_SWIGLU.value}
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return blocks with experts, attention sinks, and a window in every second layer."""
-    routing = RoutingSpec(
-        config.whole("num_local_experts", MAX_EXPERTS, 32),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 4),
-        Scoring.TOPK_SOFTMAX,
-    )
+    routing = config.routing("num_local_experts", 32, 4, Scoring.TOPK_SOFTMAX)
     experts = moe(config, routing, config.intermediate_size, router="router", bias=True)
     mixer = replace(
         attention(config, bias=config.flag("attention_bias", True)), sinks="self_attn.sinks"
     )
-    return [
-        BlockSpec(pre_norms(config), (replace(mixer, sliding_window=window),), experts)
-        for window in config.layer_windows(_PERIOD)
-    ]
+    return windowed_blocks(config, _PERIOD, pre_norms(config), mixer, experts)
 
 
 def _model(config: ArchConfig) -> ModelFields:

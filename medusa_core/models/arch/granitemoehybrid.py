@@ -14,16 +14,9 @@ from medusa_core.models.arch.mamba2 import (
     mamba_tensors,
     mixer_types,
 )
-from medusa_core.models.architecture import MAX_EXPERTS, MAX_INTERMEDIATE, Arch, ArchConfig
+from medusa_core.models.architecture import MAX_INTERMEDIATE, Arch, ArchConfig
 from medusa_core.models.blocks.compose import GATED, mlp, moe, pre_norms
-from medusa_core.models.blocks.spec import (
-    BlockSpec,
-    Mixer,
-    MlpSpec,
-    MoeSpec,
-    RoutingSpec,
-    Scoring,
-)
+from medusa_core.models.blocks.spec import BlockSpec, Mixer, MlpSpec, MoeSpec, Scoring
 from medusa_core.models.gguf_architecture import (
     GgufArchitecture,
     expert_tensors,
@@ -66,11 +59,7 @@ def _mlp(config: ArchConfig) -> MlpSpec | MoeSpec:
     shared = mlp(config, "shared_mlp", bias=bias, names=names, fused=fused)
     if not config.raw.get("num_local_experts"):
         return shared
-    routing = RoutingSpec(
-        config.whole("num_local_experts", MAX_EXPERTS, 8),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 2),
-        Scoring.TOPK_SOFTMAX,
-    )
+    routing = config.routing("num_local_experts", 8, 2, Scoring.TOPK_SOFTMAX)
     width = config.whole("expert_width", MAX_INTERMEDIATE, 1)
     experts = moe(
         config, routing, width, "block_sparse_moe", router="router.layer", bias=bias, shared=shared

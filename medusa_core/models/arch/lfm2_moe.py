@@ -11,38 +11,23 @@ from medusa_core.models.arch.lfm2 import (
     LFM2_MLP,
     lfm2_blocks,
 )
-from medusa_core.models.architecture import (
-    MAX_EXPERTS,
-    MAX_INTERMEDIATE,
-    MAX_LAYERS,
-    Arch,
-    ArchConfig,
-)
+from medusa_core.models.architecture import MAX_LAYERS, Arch, ArchConfig
 from medusa_core.models.blocks.compose import mlp, moe
-from medusa_core.models.blocks.spec import EACH_EXPERT, BlockSpec, RoutingSpec, Scoring
+from medusa_core.models.blocks.spec import EACH_EXPERT, BlockSpec, Scoring
 
 
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return LFM2's blocks with an MLP in the first layers and experts in the others."""
-    routing = RoutingSpec(
-        config.whole("num_experts", MAX_EXPERTS, 32),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 4),
-        Scoring.SIGMOID,
-        config.flag("norm_topk_prob", True),
-        config.positive("routed_scaling_factor", 1.0),
-    )
     experts = moe(
         config,
-        routing,
-        config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 1792),
+        config.routing("num_experts", 32, 4, Scoring.SIGMOID),
+        config.expert_width(1792),
         "feed_forward",
         names=LFM2_MLP,
         router_bias="expert_bias" if config.flag("use_expert_bias", True) else "",
     )
-    dense, num_dense = (
-        mlp(config, "feed_forward", names=LFM2_MLP),
-        config.count("num_dense_layers", MAX_LAYERS, 2),
-    )
+    dense = mlp(config, "feed_forward", names=LFM2_MLP)
+    num_dense = config.count("num_dense_layers", MAX_LAYERS, 2)
     mlps = [dense if index < num_dense else experts for index in range(config.num_layers)]
     return lfm2_blocks(config, mlps)
 

@@ -9,7 +9,6 @@ from typing import Any
 from medusa_core.errors import ModelError
 from medusa_core.models.arch.mamba2 import MAMBA_FLAGS, MAMBA_KEYS, mamba2, mamba_tensors
 from medusa_core.models.architecture import (
-    MAX_EXPERTS,
     MAX_HEADS,
     MAX_HIDDEN,
     Arch,
@@ -25,7 +24,6 @@ from medusa_core.models.blocks.spec import (
     MoeSpec,
     NormSpec,
     NormsSpec,
-    RoutingSpec,
     Scoring,
 )
 from medusa_core.models.gguf_architecture import (
@@ -96,24 +94,16 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
 
 def _experts(config: ArchConfig, bias: bool) -> MoeSpec:
     """Return experts with a sigmoid router and a shared expert; all without gates."""
-    groups = (config.whole(key, MAX_EXPERTS, 1) for key in ("n_group", "topk_group"))
-    if any(count != 1 for count in groups) or config.raw.get("moe_latent_size") is not None:
+    if config.has_expert_groups or config.raw.get("moe_latent_size") is not None:
         raise ModelError(
             "Experts in groups, or of another width than the model's, aren't supported.",
             "Choose Nemotron 3 Nano, or one without experts.",
         )
-    routing = RoutingSpec(
-        config.whole("n_routed_experts", MAX_EXPERTS, 8),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 2),
-        Scoring.SIGMOID,
-        config.flag("norm_topk_prob", True),
-        config.positive("routed_scaling_factor", 1.0),
-    )
     shared = config.whole("moe_shared_expert_intermediate_size", MAX_HIDDEN, 7688)
     experts = moe(
         config,
-        routing,
-        config.whole("moe_intermediate_size", MAX_HIDDEN, 7688),
+        config.routing("n_routed_experts", 8, 2, Scoring.SIGMOID),
+        config.expert_width(7688),
         "mixer",
         bias=bias,
         names=UNGATED,

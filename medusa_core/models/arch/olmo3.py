@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from medusa_core.models.architecture import (
-    Arch,
-    ArchConfig,
-    LocalRope,
-    ModelFields,
-    local_theta,
+from medusa_core.models.architecture import Arch, ArchConfig, LocalRope, ModelFields, local_theta
+from medusa_core.models.blocks.compose import (
+    ACROSS_HEADS,
+    attention,
+    mlp,
+    post_norms,
+    windowed_blocks,
 )
-from medusa_core.models.blocks.compose import ACROSS_HEADS, attention, mlp, post_norms
 from medusa_core.models.blocks.spec import BlockSpec
 
 _PERIOD = 4  # of layers with full attention
@@ -20,14 +18,7 @@ _PERIOD = 4  # of layers with full attention
 def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return OLMo 2's blocks; windowed layers have the unscaled RoPE."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=ACROSS_HEADS)
-    return [
-        BlockSpec(
-            post_norms(config),
-            (replace(mixer, sliding_window=window, rope=0 if window is None else 1),),
-            mlp(config),
-        )
-        for window in config.layer_windows(_PERIOD)
-    ]
+    return windowed_blocks(config, _PERIOD, post_norms(config), mixer, mlp(config), ropes=(0, 1))
 
 
 def _model(config: ArchConfig) -> ModelFields:

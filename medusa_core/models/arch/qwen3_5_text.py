@@ -11,8 +11,6 @@ from typing import Any
 from medusa_core.errors import ModelError
 from medusa_core.models.architecture import (
     AGAIN,
-    MAX_EXPERTS,
-    MAX_INTERMEDIATE,
     MAX_LAYERS,
     Arch,
     ArchConfig,
@@ -25,7 +23,6 @@ from medusa_core.models.blocks.spec import (
     GatedDeltaNetSpec,
     MlpSpec,
     MoeSpec,
-    RoutingSpec,
 )
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.gguf_architecture import GgufArchitecture, num_layers
@@ -174,15 +171,11 @@ def shared_expert_moe(config: ArchConfig) -> MoeSpec:
             "Some layers of this model have no experts, which isn't supported in its family.",
             "Choose one whose layers all have them, such as Qwen3.5-35B-A3B.",
         )
-    routing = RoutingSpec(
-        config.whole("num_experts", MAX_EXPERTS, 256),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 8),
-        norm_topk_prob=config.flag("norm_topk_prob", True),
-    )
-    width = config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 512)
     shared = mlp(config, "mlp.shared_expert", name="shared.")
     gate = linear("shared.gate", "mlp.shared_expert_gate", 1, config.hidden_size, stays_dense=True)
-    return replace(moe(config, routing, width, shared=shared), shared_gate=gate)
+    routing = config.routing("num_experts", 256, 8)
+    experts = moe(config, routing, config.expert_width(512), shared=shared)
+    return replace(experts, shared_gate=gate)
 
 
 def shared_expert_width(raw: Mapping[str, Any]) -> Mapping[str, Any]:

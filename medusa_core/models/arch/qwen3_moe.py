@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from medusa_core.models.architecture import (
     MAX_EXPERTS,
-    MAX_INTERMEDIATE,
     MAX_LAYERS,
     Arch,
     ArchConfig,
@@ -17,7 +16,7 @@ from medusa_core.models.blocks.compose import (
     moe,
     pre_norms,
 )
-from medusa_core.models.blocks.spec import BlockSpec, RoutingSpec
+from medusa_core.models.blocks.spec import BlockSpec
 from medusa_core.models.gguf_architecture import GgufArchitecture
 
 
@@ -25,12 +24,8 @@ def _blocks(config: ArchConfig) -> list[BlockSpec]:
     """Return blocks with QK norm and experts; listed or intermediate layers have an MLP."""
     mixer = attention(config, bias=config.flag("attention_bias"), qk_norm=PER_HEAD)
     count = config.whole("num_local_experts", MAX_EXPERTS, 128)
-    routing = RoutingSpec(
-        config.whole("num_experts", MAX_EXPERTS, count),
-        config.whole("num_experts_per_tok", MAX_EXPERTS, 8),
-        norm_topk_prob=config.flag("norm_topk_prob"),
-    )
-    experts = moe(config, routing, config.whole("moe_intermediate_size", MAX_INTERMEDIATE, 768))
+    routing = config.routing("num_experts", count, 8, norm_topk_prob=False)
+    experts = moe(config, routing, config.expert_width(768))
     step = config.whole("decoder_sparse_step", MAX_LAYERS, 1)
     dense = config.listed_layers("mlp_only_layers")
     return [

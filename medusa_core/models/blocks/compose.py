@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from medusa_core.models.blocks.spec import (
     EACH_EXPERT,
     AttentionSpec,
+    BlockSpec,
     MlpSpec,
     MoeSpec,
     NormSpec,
@@ -217,6 +218,30 @@ def sandwich_norms(
 ) -> NormsSpec:
     """Return norms before and after the mixers and the MLP (Gemma 2)."""
     return NormsSpec(*(NormSpec(name, config.hidden_size, offset) for name in names))
+
+
+def windowed_blocks(
+    config: ArchConfig,
+    period: int,
+    norms: NormsSpec,
+    mixer: AttentionSpec,
+    mlp: MlpSpec | MoeSpec,
+    ropes: tuple[int | None, int | None] = (0, 0),
+) -> list[BlockSpec]:
+    """Return blocks with full attention in some layers and a sliding window in the others.
+
+    Args:
+        config: Lists them in `layer_types`.
+        period: Period of layers with full attention where it doesn't.
+        norms: Norms of all blocks.
+        mixer: Attention of all blocks.
+        mlp: MLP or experts of all blocks.
+        ropes: Rotary embedding of layers with full attention, and of those with a window.
+    """
+    return [
+        BlockSpec(norms, (replace(mixer, sliding_window=one, rope=ropes[one is not None]),), mlp)
+        for one in config.layer_windows(period)
+    ]
 
 
 def limited_to_window(config: ArchConfig) -> ModelFields:

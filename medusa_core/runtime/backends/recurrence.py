@@ -23,8 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, SequenceRows
-from medusa_core.runtime.backends.row_tree import RowTree
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, RowTree, SequenceRows
 
 _PART_ROWS = 64  # rows of a decided chain at once: work grows with the square of their number
 

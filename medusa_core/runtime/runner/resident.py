@@ -15,11 +15,10 @@ from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
 from medusa_core.runtime.backends.block import host_mlps
-from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.caches import RowTree, SequenceRows
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import ExpertMlps
 from medusa_core.runtime.backends.native_blocks import NativeExperts
-from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.backends.torch_blocks import PassContext
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.quantized import QuantizedCache

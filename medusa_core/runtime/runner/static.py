@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.precision import Precision
-from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.caches import RowTree, SequenceRows
 from medusa_core.runtime.backends.decoder import Decoder
-from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.runner.buckets import (

@@ -14,7 +14,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.weights import CheckpointWeights
-from medusa_core.runtime.backends.build import build_decoder
+from medusa_core.runtime.backends.decoder import build_decoder
 from medusa_core.runtime.runner.resident import ResidentRunner
 
 TOKEN_IDS = tuple(random.Random(5).choices(range(320), k=70))

@@ -25,10 +25,9 @@ from medusa_core.models.quant.linear import make_linear
 from medusa_core.runtime.backends.activation import active_of
 from medusa_core.runtime.backends.attention import attend_by_products
 from medusa_core.runtime.backends.block import Block, Mamba2
-from medusa_core.runtime.backends.caches import LayerState, SequenceRows
+from medusa_core.runtime.backends.caches import LayerState, RowTree, SequenceRows
 from medusa_core.runtime.backends.norm import GatedNorm
 from medusa_core.runtime.backends.recurrence import RecurrentSteps
-from medusa_core.runtime.backends.row_tree import RowTree
 from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.runner.native import NativeRunner

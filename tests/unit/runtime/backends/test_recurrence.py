@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, RowTree, SequenceRows
 from medusa_core.runtime.backends.recurrence import (
     convolve,
     delta_rule,
@@ -16,7 +16,6 @@ from medusa_core.runtime.backends.recurrence import (
     short_convolution,
     state_space,
 )
-from medusa_core.runtime.backends.row_tree import RowTree
 
 GROUPS, HEADS, KEY, VALUE, CHANNELS, WIDTH = 2, 6, 8, 5, 7, 4
 CLOSE = {"atol": 1e-12, "rtol": 1e-12}

@@ -15,8 +15,7 @@ from medusa_core.memory.plan import kv_bytes
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import KvShape, StateShape
-from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
-from medusa_core.runtime.backends.row_tree import RowTree
+from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps, RowTree
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import (
