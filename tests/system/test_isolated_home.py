@@ -104,10 +104,12 @@ def test_a_run_that_keeps_to_its_own_home_passes(home: Path, workers: str) -> No
 
 
 @NESTED
-@WORKERS
 @pytest.mark.parametrize(
-    ("name", "word"),
-    [("planted.txt", "created"), (".local/state/medusa-chat/bandwidths.json", "changed")],
+    ("workers", "name", "word"),
+    [
+        ("0", "planted.txt", "created"),
+        ("2", ".local/state/medusa-chat/bandwidths.json", "changed"),
+    ],
 )
 def test_a_run_that_changes_its_real_home_fails_and_names_the_file(
     home: Path, workers: str, name: str, word: str
@@ -119,14 +121,13 @@ def test_a_run_that_changes_its_real_home_fails_and_names_the_file(
 
 
 @NESTED
-@WORKERS
 def test_python_that_would_write_into_a_real_home_is_refused_and_the_run_fails(
-    home: Path, workers: str
+    home: Path,
 ) -> None:
     for num in range(SMALL_HOME_FILES):  # so many that other programs may write there, too
         (home / f"{num}.txt").touch()
     path = home / ".local" / "state" / "medusa-chat" / "bandwidths.json"
-    ran = run(home, workers, BY_PYTHON.format(path=str(path)))
+    ran = run(home, "2", BY_PYTHON.format(path=str(path)))
     assert "1 passed" in ran.stdout
     assert ran.returncode == 1
     assert f"refused: open {path} (test_it.py::test_writes_elsewhere (call))" in ran.stdout

@@ -23,6 +23,8 @@ if os.geteuid() == 0:  # permissions bind the superuser without the capability t
         sets[place] &= ~0b110
     assert libc.capset(header, sets) == 0
 from app.window.application import Options, run
+from medusa_core.speculation.tuning import calibration
+calibration.BUDGET_S["cpu"], calibration._ROUNDS = 0.1, 1  # else it takes four seconds
 from app.engine.loaded_model import Phase
 
 async def until(holds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.__main__ import main
 from medusa_core.chats.history.history import History
 from medusa_core.system.running_models import RunningModel, running_models
 from medusa_core.system.user_folders import places
@@ -43,20 +45,37 @@ def programs(folder: Path, num_loaded: int) -> list[RunningModel]:
 
 
 def test_both_are_listed_and_a_killed_window_costs_the_terminal_nothing(
-    window: subprocess.Popen[bytes], start_chat: StartChat, tmp_path: Path
+    window: subprocess.Popen[bytes],
+    start_chat: StartChat,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (one,) = programs(tmp_path, 1)
-    assert (one.program, one.pid) == ("window", window.pid)
+    (first,) = programs(tmp_path, 1)
+    assert (first.program, first.pid) == ("window", window.pid)
     chat = start_chat()
     chat.wait_for(READY)
     assert {one.program for one in programs(tmp_path, 2)} == {"window", "run"}
+    listed = ("ps", "--data-dir", str(tmp_path))
+    capsys.readouterr()
+    assert main(listed) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["NAME", "SIZE", "DEVICE", "CONTEXT", "SINCE", "BY", "ADDRESS"]
+    assert all(row.startswith("llama-pebble") for row in rows)
+    assert any(row.endswith(f"run ({chat.process.pid})") for row in rows)
     chat.ask("Before.")
     os.kill(window.pid, signal.SIGKILL)
     window.wait()
     assert [one.program for one in programs(tmp_path, 1)] == ["run"]
+    assert len(list(places(tmp_path).running.iterdir())) == 1
+    assert main([*listed, "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["running"]
+    assert (one["model"], one["program"], one["context_tokens"]) == ("llama-pebble", "run", 1024)
     chat.ask("After.")
     chat.ask("/bye", "")
     assert chat.end() == 0
+    capsys.readouterr()
+    assert main(listed) == 0
+    assert capsys.readouterr().out == "nothing is loaded\n"
     history = History(places(tmp_path).history)
     (info,) = history.conversations()
     texts = [message.text for message in history.messages(info.id)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +12,7 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.system.resources import demo_model_dir
 from medusa_core.system.running_models import RunningFile, running_models
-from medusa_core.system.user_folders import places
-from tests.support.terminal.fixtures import PEBBLE, StartChat
-from tests.support.terminal.typing_at import READY
+from tests.support.terminal.fixtures import PEBBLE
 
 Printed = Callable[..., str]
 
@@ -27,25 +24,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
         return capsys.readouterr().out
 
     return run
-
-
-def test_ps_shows_who_has_loaded_what_and_forgets_them_at_once_when_they_are_killed(
-    start_chat: StartChat, printed: Printed, tmp_path: Path
-) -> None:
-    folder = ("--data-dir", str(tmp_path))
-    assert printed("ps", *folder) == "nothing is loaded\n"
-    chat = start_chat()
-    chat.wait_for(READY)
-    head, row = printed("ps", *folder).splitlines()
-    assert head.split() == ["NAME", "SIZE", "DEVICE", "CONTEXT", "SINCE", "BY", "ADDRESS"]
-    assert row.startswith("llama-pebble")
-    assert row.endswith(f"run ({chat.process.pid})")
-    (one,) = json.loads(printed("ps", "--json", *folder))["running"]
-    assert (one["model"], one["program"], one["context_tokens"]) == ("llama-pebble", "run", 1024)
-    os.kill(chat.process.pid, signal.SIGKILL)
-    chat.end()
-    assert printed("ps", *folder) == "nothing is loaded\n"
-    assert not list(places(tmp_path).running.iterdir())
 
 
 def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) -> None:
