@@ -39,7 +39,7 @@ def frequent_columns(token_ids: Sequence[int], vocab_size: int, least: int = _LE
     return columns if columns <= vocab_size // 2 else 0
 
 
-class FrequentColumns:
+class FrequentVocabulary:
     """`frequent_columns` of a growing text, recomputed now and then."""
 
     def __init__(self, vocab_size: int) -> None:
@@ -51,8 +51,11 @@ class FrequentColumns:
         self._vocab_size = vocab_size
         self._columns = self._num_judged = 0
 
-    def of(self, token_ids: Sequence[int]) -> int:
-        """Return the number of columns, which may be a few tokens out of date."""
+    def num_columns(self, token_ids: Sequence[int]) -> int:
+        """Return how many first columns of a vocabulary contain the recent tokens of a text.
+
+        Recomputed only when the text has grown by some tokens.
+        """
         if abs(len(token_ids) - self._num_judged) >= _JUDGED:
             self._num_judged = len(token_ids)
             self._columns = frequent_columns(token_ids, self._vocab_size)

@@ -529,7 +529,7 @@ class BlockSpec:
 
     @cached_property
     def layer_shape(self) -> LayerShape:
-        """What a session holds of it."""
+        """Shape of what a session caches for this block: KV rows, a recurrent state, or both."""
         attention, state = self.attention, self.state
         if attention is None:
             return NoShape() if state is None else state

@@ -140,7 +140,7 @@ class TreeShape:
         kept = (p for p in self.paths[1:] if len(p) <= num_heads and max(p) < num_ranks)
         return TreeShape.from_paths(kept)
 
-    def beside(self, other: TreeShape) -> TreeShape:
+    def merged_at_root(self, other: TreeShape) -> TreeShape:
         """Append the nodes of another shape under the same root."""
         first, shift = len(self.children[0]), self.num_nodes - 1
         paths = ((first + path[0], *path[1:]) for path in other.paths[1:])
@@ -164,9 +164,9 @@ class TokenTree(NamedTuple):
     shape: TreeShape
     token_ids: tuple[int, ...]
 
-    def beside(self, other: TokenTree) -> TokenTree:
+    def merged_at_root(self, other: TokenTree) -> TokenTree:
         """Append the nodes of another tree under the same root."""
-        shape = _beside(self.shape, other.shape)
+        shape = _merged_at_root(self.shape, other.shape)
         return TokenTree(shape, (*self.token_ids, *other.token_ids[1:]))
 
     def only(self, nodes: Sequence[int]) -> TokenTree:
@@ -186,9 +186,9 @@ class TokenTree(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _beside(shape: TreeShape, other: TreeShape) -> TreeShape:
-    """Cached `TreeShape.beside`, as the same shapes are often combined."""
-    return shape.beside(other)
+def _merged_at_root(shape: TreeShape, other: TreeShape) -> TreeShape:
+    """Cached `TreeShape.merged_at_root`: the same shapes are merged in many steps."""
+    return shape.merged_at_root(other)
 
 
 @lru_cache(maxsize=512)

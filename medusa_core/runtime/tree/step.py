@@ -117,7 +117,7 @@ class Proposal(NamedTuple):
     @property
     def rows(self) -> TokenTree:
         """All rows of the pass as one tree: the candidates, then the riders."""
-        return self.tree if self.riders is None else self.tree.beside(self.riders)
+        return self.tree if self.riders is None else self.tree.merged_at_root(self.riders)
 
     @property
     def num_rows(self) -> int:

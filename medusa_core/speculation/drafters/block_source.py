@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.block import BlockHead, DraftedBlock
-from medusa_core.heads.frequent_tokens import FrequentColumns
+from medusa_core.heads.frequent_tokens import FrequentVocabulary
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
@@ -52,7 +52,7 @@ class BlockSource(LevelSource):
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
         self._num_drafts = 0
-        self._frequent = FrequentColumns(head.num_columns)
+        self._frequent = FrequentVocabulary(head.num_columns)
         self._block: DraftedBlock | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
@@ -61,7 +61,7 @@ class BlockSource(LevelSource):
         self._prompt, self._block = token_ids, None
         self._memory.begin()
         self._last = token_ids[-1] if token_ids else None
-        self._frequent = FrequentColumns(self._head.num_columns)
+        self._frequent = FrequentVocabulary(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         """Continue from the conversation's cache; see `ReadsStates`."""
@@ -125,7 +125,7 @@ class BlockSource(LevelSource):
         assert self._last is not None  # by `start`
         if memory.has_waiting or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
-        columns = self._frequent.of(memory.token_ids)
+        columns = self._frequent.num_columns(memory.token_ids)
         self._block = self._head.draft(
             self._last, memory.num_places, memory.kv, self._num_drafts, columns
         )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
-from medusa_core.heads.frequent_tokens import FrequentColumns
+from medusa_core.heads.frequent_tokens import FrequentVocabulary
 from medusa_core.runtime.backends.caches import causal_mask
 from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource
@@ -69,14 +69,14 @@ class ChainedSource(LevelSource):
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
         self._columns = 0  # of the current step
-        self._frequent = FrequentColumns(head.num_columns)
+        self._frequent = FrequentVocabulary(head.num_columns)
 
     def begin(self, token_ids: Sequence[int]) -> None:
         """Start an answer, whose state may be resumed from the conversation's."""
         super().begin(token_ids)
         self._prompt, self._root = token_ids, None
         self._memory.begin()
-        self._frequent = FrequentColumns(self._head.num_columns)
+        self._frequent = FrequentVocabulary(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         """Continue from the conversation's cache; see `ReadsStates`."""
@@ -107,7 +107,7 @@ class ChainedSource(LevelSource):
         """Start a step: compute the rows of new tokens, which gives the root's state."""
         memory = self._memory.get()
         state = memory.catch_up(_ROOM * most_rows)
-        self._columns = self._frequent.of(memory.token_ids)
+        self._columns = self._frequent.num_columns(memory.token_ids)
         if state is not None or memory.has_waiting:
             self._root = state
         self._num_rows = 0

@@ -98,7 +98,7 @@ def test_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
 def test_a_tree_beside_another_hangs_under_the_same_root(
     shape: TreeShape, other: TreeShape
 ) -> None:
-    both, shift = shape.beside(other), shape.num_nodes - 1
+    both, shift = shape.merged_at_root(other), shape.num_nodes - 1
     assert both.first_rows(shape.num_nodes) == shape
     for node in range(1, other.num_nodes):
         below_root = path_to(other, node)[1:]
