@@ -81,7 +81,7 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
 ) -> None:
     for number, name in enumerate(targets_of(drafter), turn):
         prompt, rule = IN_FLOAT64[number % len(IN_FLOAT64)]
-        messages, settings = settings_of(name, rule, drafter, prompt, 32)
+        messages, settings = settings_of(name, rule, drafter, prompt, 24)
         with case(name, rule, prompt):
             drafted = decode(load(name, "float64"), settings, messages)
             check_same_tokens(plain_run(name, "float64", messages, plainly(settings)), drafted)
@@ -121,7 +121,7 @@ def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
         tolerance = 0.0 if isinstance(target.runner, NativeRunner) else TOLERANCE[dtype]
         if target.config.state_layers:
             tolerance *= 10  # sums over all rows before, in another order
-        messages, settings = settings_of(name, rule, drafter, PROMPTS[-1], 20)
+        messages, settings = settings_of(name, rule, drafter, PROMPTS[-1], 16)
         with case(name, dtype, rule):
             run = decode(
                 target,

@@ -29,7 +29,6 @@ from tests.support.engine.laws import (
 )
 from tests.support.models.peer_files import peer_folder
 from tests.support.models.peers import CONFIGS, first_of_family
-from tests.support.models.targets import add_phrases
 from tests.support.models.tiny import (
     ACCURACIES,
     TinySpec,
@@ -63,7 +62,7 @@ LoadBlocks = Callable[[str], Target]
 
 @pytest.fixture(scope="module")
 def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
-    """Targets of `CONFIGS` in float64, with heads and phrases, each once."""
+    """Targets of `CONFIGS` in float64, with heads, each once."""
 
     @cache
     def load(name: str) -> Target:
@@ -72,7 +71,6 @@ def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
         write_text_files(folder / "model")
         spec = TinySpec(hidden_size=CONFIGS[name]().hidden_size)
         heads = write_heads(folder / "heads", random_heads(spec), ACCURACIES)
-        add_phrases(folder / "model")
         return load_target(folder / "model", heads, LoadOptions("float64"))
 
     return load

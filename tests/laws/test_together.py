@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import cycle, product
+from itertools import cycle, islice, product
 
 import pytest
 from torch import Tensor
@@ -27,10 +27,7 @@ from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.lineup import (
-    drafter_registry,
-    serving_drafters,
-)
+from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.resources import (
     demo_heads_dir,
@@ -42,16 +39,19 @@ from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.law_settings import EXACT, prompts_of
 from tests.support.engine.laws import decode, plainly, user_says
+from tests.support.engine.pairs import serving_pairs
 from tests.support.engine.together import decode_together, requests_of
 from tests.support.models.targets import TARGET_NAMES
 
 _AT_ONCE = 4  # for more the caches of tiny targets have no room
 
 
-def methods_on(name: str, target: Target) -> list[tuple[DrafterSpec, RuleSpec]]:
-    """Drafters that serve a target, each with one exact rule by turns."""
+def methods_on(name: str) -> list[tuple[DrafterSpec, RuleSpec]]:
+    """Drafters that are tried on a target, each with one exact rule by turns; a batch or more."""
     turn = TARGET_NAMES.index(name)
-    return list(zip(serving_drafters(target), cycle(EXACT[turn % 2 :] + EXACT[: turn % 2])))
+    tried = [drafter for each, drafter in serving_pairs() if each == name]
+    count = max(len(tried), _AT_ONCE)
+    return list(zip(islice(cycle(tried), count), cycle(EXACT[turn % 2 :] + EXACT[: turn % 2])))
 
 
 def batched(requests: Sequence[Generate], size: int) -> Iterator[Sequence[Generate]]:
@@ -68,7 +68,7 @@ def test_answers_and_caches_of_a_shared_pass_are_those_that_each_would_have_alon
     target = load(name, dtype)
     if dtype == "float32" and not isinstance(target.runner, NativeRunner):
         pytest.skip("equal but for ties, which float64 shows exactly")
-    requests = requests_of(name, methods_on(name, target), 16)
+    requests = requests_of(name, methods_on(name), 16)
     random.Random(3).shuffle(requests)
     for some in batched(requests, _AT_ONCE):
         together, largest = decode_together(target, some, honest=target)

@@ -15,6 +15,9 @@ from medusa_core import errors, messages
 from medusa_core.runtime.tree import step
 heavy = {"torch", "transformers", "tokenizers", "numpy", "jinja2", "PySide6", "app", "qasync"}
 print(sorted(heavy & set(sys.modules)))
+from medusa_core.runtime.runner.choice import runner_registry
+runner_registry()
+print("transformers" in sys.modules)
 """
 
 LAZY = """
@@ -60,8 +63,8 @@ def names_imported_by(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{each.name}" for each in node.names)
 
 
-def test_the_public_door_loads_neither_torch_nor_qt() -> None:
-    assert run(LIGHT) == ["[]"]
+def test_the_public_door_loads_neither_torch_nor_qt_and_runners_no_transformers() -> None:
+    assert run(LIGHT) == ["[]", "False"]
 
 
 def test_starting_the_engine_loads_no_torch_until_there_is_work() -> None:

@@ -17,7 +17,7 @@ from tests.tools import real_models
 
 ROOT = Path(__file__).resolve().parents[2]
 NESTED = pytest.mark.skipif(sys.platform == "win32", reason="HOME isn't Windows's word for it")
-WORKERS = pytest.mark.parametrize("workers", ["0", "2"])
+WORKERS = pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 
 WELL_BEHAVED = """
 import subprocess, sys

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -24,11 +24,14 @@ from medusa_core.models.through_transformers.sizes import sizes_of
 from medusa_core.models.through_transformers.weights import TransformersModel
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
-from medusa_core.runtime.kv.transformers_cache import TransformersCache, rows_config
 from medusa_core.runtime.runner.rows import lines_of, padded_width, seen_by, words_of
 from medusa_core.runtime.runner.runner import PlacedTree, Runner, only_wanted
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import compute_threads
+
+# transformers takes seconds to import, and every load looks for runners in this package.
+if TYPE_CHECKING:
+    from medusa_core.runtime.kv.transformers_cache import TransformersCache
 
 # Errors relative to the standard deviation of logits. Passes of other shapes round differently; a
 # pass that ignores a mask or a state is off by more.
@@ -86,6 +89,8 @@ class TransformersRunner(Runner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TransformersCache:
         """Return an empty cache of the model's own kind."""
+        from medusa_core.runtime.kv.transformers_cache import TransformersCache
+
         model, is_plain = self._model, bool(self.plain_why)
         return TransformersCache(
             model.config, model.theirs, self._precision, capacity, memory, is_plain
@@ -93,6 +98,8 @@ class TransformersRunner(Runner):
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
         """Allocate the pool of all caches; see `Runner.reserve`."""
+        from medusa_core.runtime.kv.transformers_cache import rows_config
+
         return CachePool(rows_config(config), self.cache_dtype, precision.device, num_rows)
 
     def tap(self, layers: Sequence[int]) -> None:
@@ -125,7 +132,7 @@ class TransformersRunner(Runner):
 
     def _verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         """Compute the nodes of one tree without committing them. [n, (1 + taps) · hidden]"""
-        assert isinstance(kv, TransformersCache)  # from new_cache
+        kv = cast("TransformersCache", kv)  # from new_cache
         shape, count = tree.shape, tree.shape.num_nodes
         if shape.depths == tuple(range(count)):
             return self._chain(tree.token_ids, kv)
@@ -139,7 +146,7 @@ class TransformersRunner(Runner):
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         """Compute and commit consecutive tokens; see `Runner.extend`."""
-        assert isinstance(kv, TransformersCache)  # from new_cache
+        kv = cast("TransformersCache", kv)  # from new_cache
         states = self._chain(token_ids, kv)
         kv.commit(range(len(token_ids)))
         return states[-1:] if only_last else states

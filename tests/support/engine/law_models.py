@@ -12,7 +12,7 @@ MESSAGES = user_says("as far as windows let it see")
 def settings_of(rule: RuleSpec, drafter: str = "none") -> GenerateSettings:
     """Under the rule that draws, a setting that draws often."""
     return GenerateSettings(
-        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=32
+        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=20
     )
 
 

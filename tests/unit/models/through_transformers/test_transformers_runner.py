@@ -110,7 +110,7 @@ def test_what_takes_trees_is_found_out_and_said(name: str, load: Load) -> None:
 
 @pytest.mark.parametrize(("name", "rule"), by_turns(list(WITH_TREES), EXACT))
 def test_laws_1_to_3_hold_with_an_oracle(name: str, rule: RuleSpec, load: Load) -> None:
-    target, settings = load(name), few(settings_of(rule, "composite"))
+    target, settings = load(name), settings_of(rule, "composite")
     plain = decode(target, plainly(settings), MESSAGES)
     run = decode(
         target,
@@ -124,18 +124,13 @@ def test_laws_1_to_3_hold_with_an_oracle(name: str, rule: RuleSpec, load: Load) 
     assert run.done.num_steps < plain.done.num_steps
 
 
-def few(settings: GenerateSettings) -> GenerateSettings:
-    """Settings of a short answer: these models take ten times as long a step as ours."""
-    return replace(settings, max_new_tokens=20)
-
-
 @pytest.mark.parametrize(
     ("name", "drafter"), by_turns(list(WITH_TREES), ["composite", "medusa", "suffix"])
 )
 def test_laws_1_and_2_no_drafter_changes_a_token(name: str, drafter: str, load: Load) -> None:
     target = load(name)
     for rule in EXACT:
-        settings = few(settings_of(rule, drafter))
+        settings = settings_of(rule, drafter)
         drafted = decode(target, settings, MESSAGES)
         check_same_tokens(decode(target, plainly(settings), MESSAGES), drafted)
 
@@ -194,7 +189,7 @@ def test_law_7_answers_that_share_a_pass_leave_each_other_alone(name: str, load:
     target = load(name)
     drafter = "none" if name in PLAIN else "composite"
     requests = [
-        Generate(str(place), "", user_says(text), few(settings_of(rule, drafter)))
+        Generate(str(place), "", user_says(text), settings_of(rule, drafter))
         for place, (text, rule) in enumerate((t, r) for t in ("who", "what is it") for r in EXACT)
     ]
     together, most = decode_together(target, requests)
@@ -207,7 +202,7 @@ def test_law_7_answers_that_share_a_pass_leave_each_other_alone(name: str, load:
 @pytest.mark.parametrize("name", ["mamba", "jamba"])
 def test_what_is_cut_from_states_is_read_again(name: str, load: Load) -> None:
     target, session = load(name), Session(load(name))
-    settings = few(settings_of(EXACT[0]))
+    settings = settings_of(EXACT[0])
     first = decode(target, settings, MESSAGES, session=session)
     other = user_says("as far as it goes")
     again = decode(target, settings, other, session=session)
