@@ -16,7 +16,7 @@ from medusa_core.system.prompts import BenchPrompt
 
 def race_drafters(
     target: Target,
-    known: ModelMeasurements,
+    measurements: ModelMeasurements,
     prompts: Sequence[BenchPrompt],
     max_new_tokens: int,
     on_prompt: Callable[[int, int], None],
@@ -25,7 +25,7 @@ def race_drafters(
 
     Args:
         target: The loaded target.
-        known: Saved measurements, with the step costs that drafters choose their trees by.
+        measurements: Saved measurements, with the step costs that drafters choose their trees by.
         prompts: Prompts, of which the first turns are used.
         max_new_tokens: Length of the answers.
         on_prompt: Called with the number of prompts that are done, and of all.
@@ -37,7 +37,7 @@ def race_drafters(
         RequestError: No prompt fits the context.
     """
     questions = [prompt.turns[0] for prompt in prompts]
-    race = DrafterRace(target, known.costs(), questions, max_new_tokens)
+    race = DrafterRace(target, measurements.costs(), questions, max_new_tokens)
     reported = 0
     while not race.is_done:
         race.advance()
@@ -46,27 +46,27 @@ def race_drafters(
             on_prompt(reported, len(prompts))
     if not race.speeds:
         raise RequestError("No prompt fits the model's context.", "Name shorter ones.")
-    known.save_speeds(race.speeds)
+    measurements.save_speeds(race.speeds)
     by_name = {speed.name: speed for speed in race.speeds}
     order = (spec.name for spec in drafters_for(target, race.speeds))
     return tuple(by_name[name] for name in order if name in by_name)
 
 
-def drafter_of_window(target: Target, known: ModelMeasurements, shows_drafts: bool) -> str:
+def drafter_of_window(target: Target, measurements: ModelMeasurements, shows_drafts: bool) -> str:
     """Return the window's default drafter: the fastest of its race, which is run if none is saved.
 
     Args:
         target: The loaded target.
-        known: Saved measurements; those of the race are added.
-        shows_drafts: Whether the window shows drafts, which only some drafters can.
+        measurements: Saved measurements; those of the race are added.
+        shows_drafts: Whether the default must be able to draft.
     """
-    speeds = known.speeds()
+    speeds = measurements.speeds()
     if not speeds:
-        race = default_race(target, known.costs())
+        race = default_race(target, measurements.costs())
         while not race.is_done:
             race.advance()
         speeds = race.speeds
-        known.save_speeds(speeds)
+        measurements.save_speeds(speeds)
     return drafters_for(target, speeds, shows_drafts=shows_drafts)[0].name
 
 

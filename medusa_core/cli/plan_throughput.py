@@ -62,7 +62,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     searching = policy_search(config, placement_options(args), batch, rates)
     found = _policies(searching)
     print(_text(name, searching, found))
-    return as_json(searching.work, searching.machine, found)
+    return as_json(searching.workload, searching.machine, found)
 
 
 def refuse_transformers(config: ModelConfig) -> None:
@@ -132,7 +132,7 @@ def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
 
 def _text(name: str, searching: PolicySearch, policies: dict[str, FoundPolicy]) -> str:
     """Format machine and policies."""
-    work, machine = searching.work, searching.machine
+    work, machine = searching.workload, searching.machine
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
     sizes = (machine.device_bytes, machine.memory_bytes, machine.disk_bytes)
     device, memory, disk = (f"{size / GIB:.2f} GiB" for size in sizes)

@@ -129,18 +129,18 @@ class Session:
         Raises:
             OutOfMemoryError: Running answers leave no room for it.
         """
-        least = num_tokens + 1  # padding of a step may write to one
+        min_rows = num_tokens + 1  # padding of a step may write to one
         caches, new_cache = self._target.caches, self._target.runner.new_cache
-        wanted = least + num_drafts
+        max_rows = min_rows + num_drafts
         if not self._has_one_answer:
             shared = self.kv.num_shared
-            most = max(least, caches.num_rows // shares)
-            wanted = shared + steps_up(wanted - shared, most - shared)
+            most = max(min_rows, caches.num_rows // shares)
+            max_rows = shared + steps_up(max_rows - shared, most - shared)
         if self.is_preempted:
-            self.kv = caches.allocate(new_cache, least, wanted)
+            self.kv = caches.allocate(new_cache, min_rows, max_rows)
             self.is_preempted = False
-        elif least + num_drafts > self.kv.capacity:
-            self.kv = caches.grown(new_cache, self.kv, least, wanted)
+        elif min_rows + num_drafts > self.kv.capacity:
+            self.kv = caches.grown(new_cache, self.kv, min_rows, max_rows)
 
     def preempt(self) -> None:
         """Release all rows, and keep the tokens, to prefill them again once there is room."""

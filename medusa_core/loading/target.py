@@ -129,9 +129,9 @@ class Target:
         """Whether other machines hold layers."""
         return bool(self.runner.machines)
 
-    def allocate_cache(self, least: int, wanted: int = 0) -> KvCache:
+    def allocate_cache(self, min_rows: int, max_rows: int = 0) -> KvCache:
         """Allocate a cache from the pool; see `CachePool.allocate`."""
-        return self.caches.allocate(self.runner.new_cache, least, wanted)
+        return self.caches.allocate(self.runner.new_cache, min_rows, max_rows)
 
 
 def make_caches(

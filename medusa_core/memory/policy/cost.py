@@ -68,42 +68,42 @@ class BytesMoved:
 
 
 def bytes_moved(
-    work: Workload, where: Layouts, compute: ComputePlacement, passes: Passes
+    workload: Workload, layout: Layouts, compute: ComputePlacement, passes: Passes
 ) -> BytesMoved:
     """Return the bytes that passes transfer between tiers, in each layout."""
-    read, fresh = passes.rows_read * work.row_bytes, passes.num_rows * work.row_bytes
-    weights = passes.num_passes * work.layer_bytes
+    read, fresh = passes.rows_read * workload.row_bytes, passes.num_rows * workload.row_bytes
+    weights = passes.num_passes * workload.layer_bytes
     is_transferred = compute.attention is Tier.DEVICE
     moves = compute.activations is not Tier.DEVICE
     return BytesMoved(
-        weights=_times(where.offloaded_weights, weights),
-        weights_disk=_times(where.weights_disk, weights),
-        rows=_times(where.offloaded_cache, read * is_transferred),
-        rows_disk=_times(where.cache_disk, read),
-        weights_reads=_times(where.weights_disk, passes.num_passes),
-        rows_reads=_times(where.cache_disk, passes.num_reads),
-        attended_in_memory=_times(where.offloaded_cache, read * (not is_transferred)),
-        fresh=_times(where.offloaded_cache, fresh),
-        fresh_disk=_times(where.cache_disk, fresh),
-        activations=moves * work.num_layers * float(passes.num_rows * work.state_bytes),
+        weights=_times(layout.offloaded_weights, weights),
+        weights_disk=_times(layout.weights_disk, weights),
+        rows=_times(layout.offloaded_cache, read * is_transferred),
+        rows_disk=_times(layout.cache_disk, read),
+        weights_reads=_times(layout.weights_disk, passes.num_passes),
+        rows_reads=_times(layout.cache_disk, passes.num_reads),
+        attended_in_memory=_times(layout.offloaded_cache, read * (not is_transferred)),
+        fresh=_times(layout.offloaded_cache, fresh),
+        fresh_disk=_times(layout.cache_disk, fresh),
+        activations=moves * workload.num_layers * float(passes.num_rows * workload.state_bytes),
     )
 
 
 def streams_s(
-    work: Workload,
+    workload: Workload,
     machine: MachineRates,
-    where: Layouts,
+    layout: Layouts,
     compute: ComputePlacement,
     passes: Passes,
 ) -> dict[str, Seconds]:
     """Return the seconds of each stream alone. [n] each"""
-    moved, none = bytes_moved(work, where, compute, passes), np.zeros(len(where))
+    moved, none = bytes_moved(workload, layout, compute, passes), np.zeros(len(layout))
     states_s = moved.activations * (1 / machine.to_device + 1 / machine.from_device)
     if compute.activations is Tier.DISK:
         states_s += moved.activations * (1 / machine.from_disk + 1 / machine.to_disk)
     weights_s, rows_s = disk_s(moved, machine)
     copied = moved.rows_disk / machine.copied  # out of the buffer that was read
-    computing = none + computing_s(work, machine, passes)
+    computing = none + computing_s(workload, machine, passes)
     computing += moved.attended_in_memory / machine.cache_in_memory
     computing += copied / machine.num_cores + moved.fresh_disk / machine.copied + states_s
     computing += moved.rows_reads * machine.visit_s
@@ -125,14 +125,14 @@ def disk_s(moved: BytesMoved, machine: MachineRates) -> tuple[Seconds, Seconds]:
     )
 
 
-def computing_s(work: Workload, machine: MachineRates, passes: Passes) -> float:
+def computing_s(workload: Workload, machine: MachineRates, passes: Passes) -> float:
     """Return the compute seconds, including attention to KV rows on the device."""
     at_once = passes.num_rows / passes.num_visits
     layer = passes.num_visits * (machine.visit_s + seconds_at(machine.layer_s, at_once))
-    attention = transfer_s(passes.rows_read * work.row_bytes, machine.cache_on_device)
-    prefill = transfer_s(passes.row_pairs * work.row_bytes, machine.cache_of_prompts)
+    attention = transfer_s(passes.rows_read * workload.row_bytes, machine.cache_on_device)
+    prefill = transfer_s(passes.row_pairs * workload.row_bytes, machine.cache_of_prompts)
     head = passes.num_passes * seconds_at(machine.head_s, passes.num_scored)
-    return work.num_layers * (layer + attention + prefill) + head
+    return workload.num_layers * (layer + attention + prefill) + head
 
 
 def overlapped_s(streams: Mapping[str, Seconds], machine: MachineRates) -> dict[str, Seconds]:
@@ -176,9 +176,9 @@ def pass_s(
         weights: Shares of the layers in each tier.
         rows: Rows of the pass.
     """
-    work = Workload(num_layers=num_layers, layer_bytes=round(layer_bytes))
-    where = Layouts.of_one(weights, Shares(), num_layers)
-    streams = streams_s(work, machine, where, ComputePlacement(), single_pass(rows))
+    workload = Workload(num_layers=num_layers, layer_bytes=round(layer_bytes))
+    layout = Layouts.of_one(weights, Shares(), num_layers)
+    streams = streams_s(workload, machine, layout, ComputePlacement(), single_pass(rows))
     return float(total_s(streams, machine, overlaps=True)[0])
 
 

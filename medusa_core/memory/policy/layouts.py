@@ -62,21 +62,21 @@ class Layouts:
 
 
 def layouts(
-    work: Workload, block: BatchBlock, machine: MachineRates, activations: Tier, rules: Rules
+    workload: Workload, block: BatchBlock, machine: MachineRates, activations: Tier, rules: Rules
 ) -> Layouts:
     """Return all layouts in which a block fits.
 
     Args:
-        work: The workload.
+        workload: Sizes of the model and of the prompts.
         block: The block.
         machine: The machine.
         activations: Tier of the activations between two layers.
         rules: Restrictions of the search.
     """
-    cache_memory, cache_disk = _cache_counts(work, machine, rules)
-    room = rooms(work, block, machine, activations, cache_memory, cache_disk)
-    layer, buffers = work.layer_bytes, NUM_BUFFERS * work.piece_bytes
-    missing = work.num_layers * layer - room[Tier.DEVICE]
+    cache_memory, cache_disk = _cache_counts(workload, machine, rules)
+    room = rooms(workload, block, machine, activations, cache_memory, cache_disk)
+    layer, buffers = workload.layer_bytes, NUM_BUFFERS * workload.piece_bytes
+    missing = workload.num_layers * layer - room[Tier.DEVICE]
     needed = -(-(missing + buffers) // layer)
     offloaded = np.where(missing > 0, needed, 0)
     if rules.must_offload:
@@ -89,22 +89,22 @@ def layouts(
     if not machine.memory_bytes:
         memory = np.zeros_like(offloaded)
     found = Layouts(memory, offloaded - memory, cache_memory, cache_disk)
-    return found.only(have_room(work, block, machine, activations, found))
+    return found.only(have_room(workload, block, machine, activations, found))
 
 
 def have_room(
-    work: Workload, block: BatchBlock, machine: MachineRates, activations: Tier, where: Layouts
+    workload: Workload, block: BatchBlock, machine: MachineRates, activations: Tier, layout: Layouts
 ) -> NDArray[np.bool_]:
     """Check which layouts fit; see `layouts`. [n]"""
-    room = rooms(work, block, machine, activations, where.cache_memory, where.cache_disk)
-    layer, buffers = work.layer_bytes, NUM_BUFFERS * work.piece_bytes
+    room = rooms(workload, block, machine, activations, layout.cache_memory, layout.cache_disk)
+    layer, buffers = workload.layer_bytes, NUM_BUFFERS * workload.piece_bytes
     passing = buffers if machine.memory_bytes else 0
-    offloaded, whole = where.offloaded_weights, work.num_layers * layer
+    offloaded, whole = layout.offloaded_weights, workload.num_layers * layer
     on_device = whole - offloaded * layer + buffers * (offloaded > 0)
-    in_memory = where.weights_memory * layer + passing * (where.weights_disk > 0)
-    stored = whole * (where.weights_disk > 0)  # the layer file holds all layers
+    in_memory = layout.weights_memory * layer + passing * (layout.weights_disk > 0)
+    stored = whole * (layout.weights_disk > 0)  # the layer file holds all layers
     found: NDArray[np.bool_] = (
-        (offloaded <= work.num_layers)
+        (offloaded <= workload.num_layers)
         & (room[Tier.DEVICE] >= on_device)
         & (room[Tier.MEMORY] >= in_memory)
         & (room[Tier.DISK] >= stored)
@@ -113,7 +113,7 @@ def have_room(
 
 
 def rooms(
-    work: Workload,
+    workload: Workload,
     block: BatchBlock,
     machine: MachineRates,
     activations: Tier,
@@ -121,13 +121,13 @@ def rooms(
     cache_disk: Counts,
 ) -> dict[Tier, Counts]:
     """Return the bytes of each tier that are left for weights. [n] each"""
-    layer_cache = block.cache_layer_bytes(work)
+    layer_cache = block.cache_layer_bytes(workload)
     offloaded, has_card = cache_memory + cache_disk, machine.memory_bytes > 0
-    ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes
-    ring += 2 * staging_bytes(work.row_bytes, work.most_slots)
-    tails = block.num_sequences * tail_slots(tree_rows=1) * work.row_bytes
+    ring = RING_UNITS * block.batch * workload.most_slots * workload.row_bytes
+    ring += 2 * staging_bytes(workload.row_bytes, workload.most_slots)
+    tails = block.num_sequences * tail_slots(tree_rows=1) * workload.row_bytes
     from_disk = np.where(cache_disk > 0, ring, 0) + cache_disk * tails
-    on_device = block.fixed_bytes(work) + (work.num_layers - offloaded) * layer_cache
+    on_device = block.fixed_bytes(workload) + (workload.num_layers - offloaded) * layer_cache
     held = {Tier.DISK: cache_disk * layer_cache}
     if has_card:  # rows from a disk reach it through host memory
         rings = np.where(cache_memory > 0, ring, 0) + np.where(cache_disk > 0, ring, 0)
@@ -136,13 +136,13 @@ def rooms(
     else:
         held[Tier.DEVICE] = on_device + from_disk
         held[Tier.MEMORY] = np.zeros_like(offloaded)
-    held[activations] = held[activations] + block.activation_bytes(work)
+    held[activations] = held[activations] + block.activation_bytes(workload)
     return {tier: machine.room(tier) - held[tier] for tier in Tier}
 
 
-def _cache_counts(work: Workload, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:
+def _cache_counts(workload: Workload, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:
     """Return all numbers of layers whose KV rows are in memory, and on the disk. [n], [n]"""
-    count = work.num_layers if rules.may_offload_cache else 0
+    count = workload.num_layers if rules.may_offload_cache else 0
     steps = np.arange(count + 1)
     in_memory, on_disk = (grid.ravel() for grid in np.meshgrid(steps, steps))
     may = in_memory + on_disk <= count

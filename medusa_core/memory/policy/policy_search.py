@@ -40,7 +40,7 @@ class PolicySearch:
     rates: MeasuredRates
 
     @cached_property
-    def work(self) -> Workload:
+    def workload(self) -> Workload:
         """The request in bytes and rows."""
         return workload_of(self.request)
 
@@ -65,7 +65,7 @@ class PolicySearch:
             PlanError: No policy fits.
         """
         room = self.machine.device_bytes - missing_bytes
-        found = search(self.work, self.machine.with_room(Tier.DEVICE, room), self.rules)
+        found = search(self.workload, self.machine.with_room(Tier.DEVICE, room), self.rules)
         if found is None:
             raise PlanError(
                 f"The model has no room on any tier of {self.budget.name}.",
@@ -79,7 +79,7 @@ class PolicySearch:
 
     def forecast(self, policy: Policy) -> FoundPolicy:
         """Return a given policy with its forecast."""
-        return FoundPolicy(policy, forecast_policy(self.work, self.machine, policy))
+        return FoundPolicy(policy, forecast_policy(self.workload, self.machine, policy))
 
     def resident_cache(self) -> PolicySearch:
         """Return the search of policies whose KV rows and activations are on the device."""

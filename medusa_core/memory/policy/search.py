@@ -46,21 +46,23 @@ class _Choice(NamedTuple):
     Attributes:
         block: The block.
         compute: Tier of activations and of attention.
-        where: One layout.
+        layout: The layout, as the only one.
         block_s: Seconds of a block.
     """
 
     block: BatchBlock
     compute: ComputePlacement
-    where: Layouts
+    layout: Layouts
     block_s: float
 
 
-def search(work: Workload, machine: MachineRates, rules: Rules | None = None) -> FoundPolicy | None:
+def search(
+    workload: Workload, machine: MachineRates, rules: Rules | None = None
+) -> FoundPolicy | None:
     """Find the policy of the most tokens per second.
 
     Args:
-        work: The workload.
+        workload: Sizes of the model and of the prompts.
         machine: The machine.
         rules: Restrictions; None for none.
 
@@ -68,51 +70,53 @@ def search(work: Workload, machine: MachineRates, rules: Rules | None = None) ->
         None if the model fits nowhere.
     """
     rules = rules or Rules()
-    return _best(work, machine, rules, blocks(work, rules))
+    return _best(workload, machine, rules, blocks(workload, rules))
 
 
 def forecast_policy(
-    work: Workload, machine: MachineRates, policy: Policy, overlaps: bool = True
+    workload: Workload, machine: MachineRates, policy: Policy, overlaps: bool = True
 ) -> BatchForecast:
     """Forecast a given policy, whether or not it fits.
 
     Args:
-        work: The workload.
+        workload: Sizes of the model and of the prompts.
         machine: The machine.
         policy: The policy.
         overlaps: Transfers and computing run at the same time.
     """
-    fitting = [rows for rows in work.rows_at_once if rows <= policy.prompt_rows]
+    fitting = [rows for rows in workload.rows_at_once if rows <= policy.prompt_rows]
     compute = ComputePlacement(tier_of(policy.activations), Tier(policy.attention))
-    where = Layouts.of_one(policy.weights, policy.cache, work.num_layers)
+    layout = Layouts.of_one(policy.weights, policy.cache, workload.num_layers)
     tried = [
         BatchBlock(policy.batch, policy.num_batches, at_once, policy.prompt_rows)
-        for at_once in fitting or [min(work.rows_at_once)]
+        for at_once in fitting or [min(workload.rows_at_once)]
     ]
     roomy = [
-        block for block in tried if have_room(work, block, machine, compute.activations, where)[0]
+        block
+        for block in tried
+        if have_room(workload, block, machine, compute.activations, layout)[0]
     ]
     choices = []
     for block in roomy or tried[-1:]:
-        (seconds,) = _block_s(work, block, machine, where, compute, overlaps)
-        choices.append(_Choice(block, compute, where, float(seconds)))
+        (seconds,) = _block_s(workload, block, machine, layout, compute, overlaps)
+        choices.append(_Choice(block, compute, layout, float(seconds)))
     best = min(choices, key=lambda choice: choice.block_s)
-    return _forecast(work, machine, best, overlaps, ())
+    return _forecast(workload, machine, best, overlaps, ())
 
 
-def blocks(work: Workload, rules: Rules) -> Iterator[BatchBlock]:
+def blocks(workload: Workload, rules: Rules) -> Iterator[BatchBlock]:
     """Yield block sizes to try: batches of powers of two, and as many of them as are of use."""
-    most = min(work.num_prompts, rules.max_sequences)
+    most = min(workload.num_prompts, rules.max_sequences)
     for batch in _powers(most):
         for num_batches in _powers(-(-most // batch)) if rules.may_offload_cache else [1]:
-            for at_once in work.rows_at_once:
-                for prompt_rows in _pass_rows(work, batch * num_batches, at_once, rules):
+            for at_once in workload.rows_at_once:
+                for prompt_rows in _pass_rows(workload, batch * num_batches, at_once, rules):
                     yield BatchBlock(batch, num_batches, at_once, prompt_rows)
 
 
-def _pass_rows(work: Workload, sequences: int, at_once: int, rules: Rules) -> list[int]:
+def _pass_rows(workload: Workload, sequences: int, at_once: int, rules: Rules) -> list[int]:
     """Prompt rows of a pass to try: at least those that are computed at once."""
-    every, rows = sequences * work.prompt_tokens, [at_once]
+    every, rows = sequences * workload.prompt_tokens, [at_once]
     while rules.may_offload_cache and rows[-1] < every:
         rows.append(min(4 * rows[-1], max(every, at_once)))
     return rows
@@ -127,35 +131,35 @@ def _powers(most: int) -> list[int]:
 
 
 def _best(
-    work: Workload, machine: MachineRates, rules: Rules, tried: Iterable[BatchBlock]
+    workload: Workload, machine: MachineRates, rules: Rules, tried: Iterable[BatchBlock]
 ) -> FoundPolicy | None:
     """The fastest way to compute all prompts among some block sizes; None if none fits."""
     best: tuple[float, _Choice] | None = None
-    for choice in (one for block in tried for one in _choices(work, block, machine, rules)):
-        seconds = choice.block_s * choice.block.num_rounds(work)
+    for choice in (one for block in tried for one in _choices(workload, block, machine, rules)):
+        seconds = choice.block_s * choice.block.num_rounds(workload)
         if best is None or seconds < best[0] * (1 - 1e-9):
             best = seconds, choice
     if best is None:
         return None
     choice = best[1]
-    binds = _binding_rooms(work, machine, rules, choice)
-    policy = _policy(work, choice)
-    return FoundPolicy(policy, _forecast(work, machine, choice, rules.overlaps, binds))
+    binds = _binding_rooms(workload, machine, rules, choice)
+    policy = _policy(workload, choice)
+    return FoundPolicy(policy, _forecast(workload, machine, choice, rules.overlaps, binds))
 
 
 def _choices(
-    work: Workload, block: BatchBlock, machine: MachineRates, rules: Rules
+    workload: Workload, block: BatchBlock, machine: MachineRates, rules: Rules
 ) -> Iterator[_Choice]:
     """Yield the best layout for each placement of activations and attention."""
     for compute in _compute_placements(machine, rules):
-        where = layouts(work, block, machine, compute.activations, rules)
-        if not len(where):
+        layout = layouts(workload, block, machine, compute.activations, rules)
+        if not len(layout):
             continue
-        seconds = _block_s(work, block, machine, where, compute, rules.overlaps)
-        offloaded = where.offloaded_weights + where.offloaded_cache
-        offloaded = offloaded + where.weights_disk + where.cache_disk
+        seconds = _block_s(workload, block, machine, layout, compute, rules.overlaps)
+        offloaded = layout.offloaded_weights + layout.offloaded_cache
+        offloaded = offloaded + layout.weights_disk + layout.cache_disk
         best = int(np.argmin(seconds * (1 + _TIE_PENALTY * offloaded)))
-        one = where.only(np.arange(len(where)) == best)
+        one = layout.only(np.arange(len(layout)) == best)
         yield _Choice(block, compute, one, float(seconds[best]))
 
 
@@ -171,22 +175,22 @@ def _compute_placements(machine: MachineRates, rules: Rules) -> Iterator[Compute
 
 
 def _block_s(
-    work: Workload,
+    workload: Workload,
     block: BatchBlock,
     machine: MachineRates,
-    where: Layouts,
+    layout: Layouts,
     compute: ComputePlacement,
     overlaps: bool,
 ) -> Seconds:
     """Seconds of a block's prompts and answers. [n]"""
-    prompts = streams_s(work, machine, where, compute, prefill_passes(work, block))
-    steps = streams_s(work, machine, where, compute, decode_step(work, block))
-    num_steps = work.new_tokens - 1
+    prompts = streams_s(workload, machine, layout, compute, prefill_passes(workload, block))
+    steps = streams_s(workload, machine, layout, compute, decode_step(workload, block))
+    num_steps = workload.new_tokens - 1
     return total_s(prompts, machine, overlaps) + num_steps * total_s(steps, machine, overlaps)
 
 
 def _binding_rooms(
-    work: Workload, machine: MachineRates, rules: Rules, choice: _Choice
+    workload: Workload, machine: MachineRates, rules: Rules, choice: _Choice
 ) -> tuple[str, ...]:
     """Tiers of which more room would make this block faster."""
     found = []
@@ -194,18 +198,18 @@ def _binding_rooms(
         if not machine.room(tier):
             continue
         roomy = machine.with_room(tier)
-        least = min(one.block_s for one in _choices(work, choice.block, roomy, rules))
+        least = min(one.block_s for one in _choices(workload, choice.block, roomy, rules))
         if least < choice.block_s * (1 - 1e-6):
             found.append(label)
     return tuple(found)
 
 
-def _policy(work: Workload, choice: _Choice) -> Policy:
+def _policy(workload: Workload, choice: _Choice) -> Policy:
     """The policy of a chosen layout."""
-    where, block = choice.where, choice.block
+    layout, block = choice.layout, choice.block
     return Policy(
-        weights=_shares(where.weights_memory[0], where.weights_disk[0], work.num_layers),
-        cache=_shares(where.cache_memory[0], where.cache_disk[0], work.num_layers),
+        weights=_shares(layout.weights_memory[0], layout.weights_disk[0], workload.num_layers),
+        cache=_shares(layout.cache_memory[0], layout.cache_disk[0], workload.num_layers),
         activations=Shares(*(float(choice.compute.activations is tier) for tier in Tier)),
         batch=block.batch,
         num_batches=block.num_batches,
@@ -220,38 +224,40 @@ def _shares(memory: int, disk: int, count: int) -> Shares:
 
 
 def _forecast(
-    work: Workload,
+    workload: Workload,
     machine: MachineRates,
     choice: _Choice,
     overlaps: bool,
     rooms: tuple[str, ...],
 ) -> BatchForecast:
     """The forecast of a chosen layout."""
-    block, where = choice.block, choice.where
-    kinds = (prefill_passes(work, block), decode_step(work, block))
-    alone = [streams_s(work, machine, where, choice.compute, passes) for passes in kinds]
+    block, layout = choice.block, choice.layout
+    kinds = (prefill_passes(workload, block), decode_step(workload, block))
+    alone = [streams_s(workload, machine, layout, choice.compute, passes) for passes in kinds]
     prefill_s, step_s = (float(total_s(each, machine, overlaps)[0]) for each in alone)
     ended = [overlapped_s(each, machine) if overlaps else each for each in alone]
     streams = [{name: float(seconds[0]) for name, seconds in each.items()} for each in ended]
-    block_s = prefill_s + (work.new_tokens - 1) * step_s
+    block_s = prefill_s + (workload.new_tokens - 1) * step_s
     slowest = _BINDING_SHARE * max(streams[1].values())
     binds = [name for name, seconds in streams[1].items() if seconds >= slowest]
     return BatchForecast(
         prefill_s=prefill_s,
         step_s=step_s,
-        tokens_per_s=work.num_prompts * work.new_tokens / (block.num_rounds(work) * block_s),
-        rates=_rates(work, machine, choice, streams, (prefill_s, step_s)),
+        tokens_per_s=workload.num_prompts
+        * workload.new_tokens
+        / (block.num_rounds(workload) * block_s),
+        rates=_rates(workload, machine, choice, streams, (prefill_s, step_s)),
         binds=(*binds, *rooms),
         sizes=BlockBytes(
-            weights=work.num_layers * work.layer_bytes,
-            cache=work.num_layers * block.cache_layer_bytes(work),
-            activations=block.activation_bytes(work),
+            weights=workload.num_layers * workload.layer_bytes,
+            cache=workload.num_layers * block.cache_layer_bytes(workload),
+            activations=block.activation_bytes(workload),
         ),
     )
 
 
 def _rates(
-    work: Workload,
+    workload: Workload,
     machine: MachineRates,
     choice: _Choice,
     streams: Sequence[Mapping[str, float]],
@@ -260,15 +266,15 @@ def _rates(
     """Expected rate of each part: bytes per second, seconds of a layer, waiting of a pass.
 
     Args:
-        work: The workload.
+        workload: Sizes of the model and of the prompts.
         machine: The machine.
         choice: The way to compute a block.
         streams: Seconds of the streams of prefill and of a step.
         times: Seconds of prefill and of a step.
     """
-    prompts, one = prefill_passes(work, choice.block), decode_step(work, choice.block)
-    steps = work.new_tokens - 1
-    moved = bytes_moved(work, choice.where, choice.compute, one)
+    prompts, one = prefill_passes(workload, choice.block), decode_step(workload, choice.block)
+    steps = workload.new_tokens - 1
+    moved = bytes_moved(workload, choice.layout, choice.compute, one)
     weights, rows = float(moved.weights[0]), float(moved.rows[0])
     weights_s, rows_s = (float(seconds[0]) for seconds in disk_s(moved, machine))
     if weights_s + rows_s:  # overlap with computing slows reads down
@@ -283,7 +289,7 @@ def _rates(
         rates[PARTS[1]] = rows / (rows / machine.to_device + rows_s + shared_s)
     if moved.fresh[0]:
         rates[PARTS[2]] = machine.to_disk if moved.fresh_disk[0] else machine.from_device
-    visits = work.num_layers * (prompts.num_visits + steps * one.num_visits)
+    visits = workload.num_layers * (prompts.num_visits + steps * one.num_visits)
     computing = streams[0][COMPUTING] + steps * streams[1][COMPUTING]
     rates[PARTS[3]] = computing / visits
     passes = prompts.num_passes + steps

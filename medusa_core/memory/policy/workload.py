@@ -83,24 +83,26 @@ class BatchBlock:
         """Sequences of all batches of the block."""
         return self.batch * self.num_batches
 
-    def num_rounds(self, work: Workload) -> int:
+    def num_rounds(self, workload: Workload) -> int:
         """Number of blocks that answer all prompts."""
-        return math.ceil(work.num_prompts / self.num_sequences)
+        return math.ceil(workload.num_prompts / self.num_sequences)
 
-    def activation_bytes(self, work: Workload) -> int:
+    def activation_bytes(self, workload: Workload) -> int:
         """Bytes between two layers in the largest pass."""
-        prompts = min(self.prompt_rows, self.num_sequences * work.prompt_tokens)
-        return max(self.num_sequences, prompts) * work.state_bytes
+        prompts = min(self.prompt_rows, self.num_sequences * workload.prompt_tokens)
+        return max(self.num_sequences, prompts) * workload.state_bytes
 
-    def cache_layer_bytes(self, work: Workload) -> int:
+    def cache_layer_bytes(self, workload: Workload) -> int:
         """Bytes of the keys and values of one layer."""
-        return work.num_slots(self.num_sequences) * work.row_bytes
+        return workload.num_slots(self.num_sequences) * workload.row_bytes
 
-    def fixed_bytes(self, work: Workload) -> int:
+    def fixed_bytes(self, workload: Workload) -> int:
         """Bytes that are on the device, wherever everything else is."""
-        scratch = work.scratch_bytes + max(self.batch, self.at_once) * work.scratch_row_bytes
+        scratch = (
+            workload.scratch_bytes + max(self.batch, self.at_once) * workload.scratch_row_bytes
+        )
         scored = self.num_sequences + JUDGED_ROWS
-        return work.fixed_bytes + scratch + scored * work.scored_row_bytes
+        return workload.fixed_bytes + scratch + scored * workload.scored_row_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,9 @@ class Passes:
     num_scored: float
 
 
-def prefill_passes(work: Workload, block: BatchBlock) -> Passes:
+def prefill_passes(workload: Workload, block: BatchBlock) -> Passes:
     """Return the prefill passes of a block, each in chunks of `at_once` rows at most."""
-    sequences, tokens = block.num_sequences, work.prompt_tokens
+    sequences, tokens = block.num_sequences, workload.prompt_tokens
     num_rows, chunks = sequences * tokens, math.ceil(tokens / block.at_once)
     num_passes = max(chunks, math.ceil(num_rows / block.prompt_rows))
     in_pass = num_rows / num_passes
@@ -145,11 +147,11 @@ def prefill_passes(work: Workload, block: BatchBlock) -> Passes:
     )
 
 
-def decode_step(work: Workload, block: BatchBlock) -> Passes:
+def decode_step(workload: Workload, block: BatchBlock) -> Passes:
     """Return the pass of one decoding step for all sequences of a block."""
     sequences = block.num_sequences
     # The newest rows of each sequence stay on the device until a panel of them is full.
-    read = sequences * (work.mean_tokens - (ROUND_ROWS - 1) / 2)
+    read = sequences * (workload.mean_tokens - (ROUND_ROWS - 1) / 2)
     return Passes(1, sequences, block.num_batches, max(0.0, read), sequences, 0.0, sequences)
 
 

@@ -33,10 +33,10 @@ class StageConnection(Protocol):
     def take(self, share: LayerRange, client: str) -> StageLayers:
         """See `Stage.take`."""
 
-    def run(self, order: PassRequest) -> PassReply:
+    def run(self, request: PassRequest) -> PassReply:
         """See `Stage.run`."""
 
-    def committed(self, order: CacheRequest) -> PackedTensor:
+    def committed(self, request: CacheRequest) -> PackedTensor:
         """See `Stage.committed`."""
 
 

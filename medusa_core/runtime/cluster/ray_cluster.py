@@ -64,13 +64,13 @@ class RayConnection:
         """See `Stage.take`."""
         return self._answer(self._actor.take.remote(share, client), StageLayers, _LOAD_TIMEOUT_S)
 
-    def run(self, order: PassRequest) -> PassReply:
+    def run(self, request: PassRequest) -> PassReply:
         """See `Stage.run`."""
-        return self._answer(self._actor.run.remote(order), PassReply, _PASS_TIMEOUT_S)
+        return self._answer(self._actor.run.remote(request), PassReply, _PASS_TIMEOUT_S)
 
-    def committed(self, order: CacheRequest) -> PackedTensor:
+    def committed(self, request: CacheRequest) -> PackedTensor:
         """See `Stage.committed`."""
-        return self._answer(self._actor.committed.remote(order), PackedTensor, _PASS_TIMEOUT_S)
+        return self._answer(self._actor.committed.remote(request), PackedTensor, _PASS_TIMEOUT_S)
 
     def _answer(self, reference: Any, kind: type[R], timeout_s: float) -> R:
         """Wait for the result of a call.

@@ -47,13 +47,13 @@ class RayStage:
         """See `Stage`."""
         return self._opened().take(share, client)
 
-    def run(self, order: PassRequest) -> PassReply:
+    def run(self, request: PassRequest) -> PassReply:
         """See `Stage`."""
-        return self._opened().run(order)
+        return self._opened().run(request)
 
-    def committed(self, order: CacheRequest) -> PackedTensor:
+    def committed(self, request: CacheRequest) -> PackedTensor:
         """See `Stage`."""
-        return self._opened().committed(order)
+        return self._opened().committed(request)
 
     def _opened(self) -> Stage:
         """The opened stage."""

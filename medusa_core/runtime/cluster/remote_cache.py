@@ -75,7 +75,7 @@ class RemoteCache(KvCache):
         self.reserve(len(token_ids))
         self._fresh_ids = token_ids
 
-    def order(self) -> CacheRequest:
+    def request(self) -> CacheRequest:
         """Return the changes that the stages don't know yet."""
         return CacheRequest(
             self.remote.cache_id, self._keep, self.length, self.capacity, self.is_blank
@@ -89,7 +89,7 @@ class RemoteCache(KvCache):
         """Take a new id, under which the stages have no rows; return the first request for it."""
         self.remote = self._new_remote()
         self._keep = ()
-        return self.order() if self.is_blank else replace(self.order(), length=0)
+        return self.request() if self.is_blank else replace(self.request(), length=0)
 
     def mark_restored(self, epoch: int, keep: tuple[int, ...]) -> None:
         """Note that the stages have computed its rows.

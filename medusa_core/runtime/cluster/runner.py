@@ -116,7 +116,7 @@ class ClusterRunner(Runner):
             """Requests for the trees, with the caches' present changes."""
             shapes = [each.tree.shape for each in placed]
             return tuple(
-                RowsRequest(kv.order(), shape.num_nodes, shape.paths, shape.parents)
+                RowsRequest(kv.request(), shape.num_nodes, shape.paths, shape.parents)
                 for kv, shape in zip(caches, shapes, strict=True)
             )
 
@@ -128,7 +128,9 @@ class ClusterRunner(Runner):
         rows, caches = len(token_ids), [kv]
         self._retry(self.pipeline.reconsider)  # here, as every answer begins with prefill
         kv.open(token_ids)
-        states = self._pass(caches, lambda: (RowsRequest(kv.order(), rows),), token_ids, only_last)
+        states = self._pass(
+            caches, lambda: (RowsRequest(kv.request(), rows),), token_ids, only_last
+        )
         kv.commit(range(rows))
         return states
 
@@ -246,7 +248,7 @@ class ClusterRunner(Runner):
         def request() -> Tensor:
             """Ask every stage for its layers' rows."""
             self._restore(kv)
-            held = [member.connection.committed(kv.order()) for member in self.pipeline.active]
+            held = [member.connection.committed(kv.request()) for member in self.pipeline.active]
             return torch.cat([packed.tensor() for packed in held])
 
         found = self._retry(request)

@@ -178,25 +178,25 @@ class Stage:
             )
 
     @torch.inference_mode()
-    def run(self, order: PassRequest) -> PassReply:
+    def run(self, request: PassRequest) -> PassReply:
         """Apply changes of caches, and run a pass.
 
         Raises:
             ClusterError: A cache has another length than the client expects.
         """
         started = time.perf_counter()
-        self._check_client(order.client)
+        self._check_client(request.client)
         self._requested_at = time.monotonic()
-        for cache_id in order.forget:
+        for cache_id in request.forget:
             self._caches.pop(cache_id, None)
         runner = self._need_runner()
-        taps = [tap - self._share.first for tap in order.taps]
+        taps = [tap - self._share.first for tap in request.taps]
         taps = sorted({tap for tap in taps if 0 <= tap < self._share.num_layers or self._ends(tap)})
         output = [] if self._is_last else [self._share.num_layers]  # without the final norm
         if runner.taps != (*taps, *output):
             runner.tap((*taps, *output))
-        runner.embed_from(order.rows.tensor())
-        states = self._pass(runner, order)
+        runner.embed_from(request.rows.tensor())
+        states = self._pass(runner, request)
         if not self._is_last:  # the input of the next stage comes first
             size = self._config.hidden_size
             states = torch.cat([states[:, -size:], states[:, size:-size]], dim=1)
@@ -206,9 +206,9 @@ class Stage:
         return PassReply(packed, compute_s)
 
     @torch.inference_mode()
-    def committed(self, order: CacheRequest) -> PackedTensor:
+    def committed(self, request: CacheRequest) -> PackedTensor:
         """Return the committed rows of a cache. [layers, 2, kv heads, length, head_dim]"""
-        return PackedTensor.of(self._cache(order).committed())
+        return PackedTensor.of(self._cache(request).committed())
 
     def _describe(self) -> StageOffer:
         """This machine's offer."""
@@ -230,41 +230,41 @@ class Stage:
         """Whether a tap is the output of the target's last layer."""
         return self._is_last and tap == self._share.num_layers
 
-    def _pass(self, runner: Runner, order: PassRequest) -> Tensor:
+    def _pass(self, runner: Runner, request: PassRequest) -> Tensor:
         """Run a pass; the token id of row i is i, as its embedding is row i of the input."""
         placed, start = [], 0
-        for rows in order.sequences:
+        for rows in request.sequences:
             kv = self._cache(rows.cache)
             numbers = range(start, start + rows.num_rows)
             start += rows.num_rows
             if rows.paths is None:
                 length = kv.length
-                states = runner.extend(numbers, kv, order.only_last and self._is_last)
+                states = runner.extend(numbers, kv, request.only_last and self._is_last)
                 kv.truncate(length)  # the client's next request commits them
                 return states
             tree = TokenTree(TreeShape(rows.paths, rows.parents), tuple(numbers))
             placed.append(PlacedTree(tree, kv))
         return runner.verify(*placed)
 
-    def _cache(self, order: CacheRequest) -> KvCache:
+    def _cache(self, request: CacheRequest) -> KvCache:
         """Return a session's cache after applying the client's changes."""
         runner = self._need_runner()
-        kv = self._caches.get(order.cache_id)
+        kv = self._caches.get(request.cache_id)
         if kv is None:
-            kv = self._caches[order.cache_id] = runner.new_cache(order.capacity)
-        elif kv.capacity < order.capacity:
-            kv.commit(order.keep)  # before `take_over`, which copies committed rows alone
-            larger = runner.new_cache(order.capacity)
+            kv = self._caches[request.cache_id] = runner.new_cache(request.capacity)
+        elif kv.capacity < request.capacity:
+            kv.commit(request.keep)  # before `take_over`, which copies committed rows alone
+            larger = runner.new_cache(request.capacity)
             larger.take_over(kv)
-            kv = self._caches[order.cache_id] = larger
+            kv = self._caches[request.cache_id] = larger
         else:
-            kv.commit(order.keep)
-        if order.is_blank:
-            kv.fill(order.length)
-        kv.truncate(order.length)
-        if kv.length != order.length:
+            kv.commit(request.keep)
+        if request.is_blank:
+            kv.fill(request.length)
+        kv.truncate(request.length)
+        if kv.length != request.length:
             raise ClusterError(
-                f"{self._name} holds {kv.length} rows of a session instead of {order.length}."
+                f"{self._name} holds {kv.length} rows of a session instead of {request.length}."
             )
         return kv
 

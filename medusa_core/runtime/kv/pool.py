@@ -99,20 +99,20 @@ class CachePool:
         largest = max((len(gap) for gap in self._gaps()), default=0)
         return max(0, largest - self._state_rows)
 
-    def allocate(self, new_cache: NewCache, least: int, wanted: int = 0) -> KvCache:
+    def allocate(self, new_cache: NewCache, min_rows: int, max_rows: int = 0) -> KvCache:
         """Allocate a cache, after evicting unused ones if necessary.
 
         Args:
             new_cache: Makes a cache with a number of slots in given memory.
-            least: Rows that it needs.
-            wanted: Rows that it gets if there is room.
+            min_rows: Rows that it needs.
+            max_rows: Rows that it gets if there is room.
 
         Raises:
             OutOfMemoryError: Caches in use leave no room for it.
         """
-        while not self._has_slot or (rows := self._find(least, wanted)) is None:
+        while not self._has_slot or (rows := self._find(min_rows, max_rows)) is None:
             if not self.evict():
-                raise self._out_of_memory(least)
+                raise self._out_of_memory(min_rows)
         return self._allocate(new_cache, rows)
 
     def make_room(self, num_rows: int) -> None:
@@ -125,30 +125,32 @@ class CachePool:
             if not self.evict():
                 raise self._out_of_memory(num_rows)
 
-    def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
+    def grown(
+        self, new_cache: NewCache, cache: KvCache, min_rows: int, max_rows: int = 0
+    ) -> KvCache:
         """Give a cache more rows: in place, or as a copy elsewhere.
 
         If old and new cache don't fit together, the old one is dropped first: the result then has
         no rows but its shared ones.
 
         Args:
-            new_cache: See `allocate`.
+            new_cache: Makes a cache with a number of slots in given memory.
             cache: Cache from this pool; use only the result from now on.
-            least: See `allocate`.
-            wanted: See `allocate`.
+            min_rows: Rows that it needs, including shared ones.
+            max_rows: Rows that it gets if there is room, including shared ones.
 
         Raises:
             OutOfMemoryError: Caches in use leave no room; the cache is unchanged.
         """
         num_shared = cache.num_shared
-        least, wanted = least - num_shared, wanted - num_shared
+        min_rows, max_rows = min_rows - num_shared, max_rows - num_shared
         while True:
-            if (extended := self._extended(cache, least, wanted)) is not None:
+            if (extended := self._extended(cache, min_rows, max_rows)) is not None:
                 if extended != self._allocated[cache]:
                     self._allocated[cache] = extended
                     cache.resize(self._part(extended), len(extended) - self._state_rows)
                 return cache
-            if (rows := self._find(least, wanted)) is not None:
+            if (rows := self._find(min_rows, max_rows)) is not None:
                 larger = self._allocate(new_cache, rows)
                 larger.take_over(cache)
                 self.release(cache)
@@ -156,9 +158,9 @@ class CachePool:
             if not self.evict():
                 break
         before = self._allocated.pop(cache)
-        if (rows := self._find(least, wanted)) is None:
+        if (rows := self._find(min_rows, max_rows)) is None:
             self._allocated[cache] = before
-            raise self._out_of_memory(least)
+            raise self._out_of_memory(min_rows)
         prefix = cache.prefix
         cache.release()
         empty = self._allocate(new_cache, rows)
@@ -186,7 +188,7 @@ class CachePool:
         They stay in memory as long as a cache shares them, and take no further room.
 
         Args:
-            new_cache: See `allocate`.
+            new_cache: Makes a cache with a number of slots in given memory.
             cache: Cache from this pool.
             num_rows: Rows that another cache needs.
 
@@ -226,28 +228,28 @@ class CachePool:
         """Memory of a range of rows."""
         return self._memory[rows.start * self._row : rows.stop * self._row]
 
-    def _find(self, least: int, wanted: int) -> range | None:
+    def _find(self, min_rows: int, max_rows: int) -> range | None:
         """Find rows for a cache: in the first gap that has all, else in the largest."""
-        least, wanted = self._sizes(least, wanted)
+        min_rows, max_rows = self._sizes(min_rows, max_rows)
         gaps = self._gaps()
         for gap in gaps:
-            if len(gap) >= wanted:
-                return gap[:wanted]
+            if len(gap) >= max_rows:
+                return gap[:max_rows]
         largest = max(gaps, key=len, default=range(0))
-        return largest if len(largest) >= least else None
+        return largest if len(largest) >= min_rows else None
 
-    def _sizes(self, least: int, wanted: int) -> tuple[int, int]:
-        """Least and wanted rows of a cache, including its states."""
-        least = whole_blocks(least) + self._state_rows
-        return least, max(whole_blocks(wanted) + self._state_rows, least)
+    def _sizes(self, min_rows: int, max_rows: int) -> tuple[int, int]:
+        """Minimum and maximum rows of a cache, including its states."""
+        min_rows = whole_blocks(min_rows) + self._state_rows
+        return min_rows, max(whole_blocks(max_rows) + self._state_rows, min_rows)
 
-    def _extended(self, cache: KvCache, least: int, wanted: int) -> range | None:
+    def _extended(self, cache: KvCache, min_rows: int, max_rows: int) -> range | None:
         """The rows of a cache and free ones after them, if these are enough."""
         rows = self._allocated[cache]
-        least, wanted = self._sizes(least, wanted)
+        min_rows, max_rows = self._sizes(min_rows, max_rows)
         free = next((gap.stop for gap in self._gaps() if gap.start == rows.stop), rows.stop)
-        stop = min(free, rows.start + wanted)
-        return range(rows.start, stop) if stop - rows.start >= least else None
+        stop = min(free, rows.start + max_rows)
+        return range(rows.start, stop) if stop - rows.start >= min_rows else None
 
     def _gaps(self) -> list[range]:
         """Free ranges of rows, ascending."""
@@ -257,15 +259,15 @@ class CachePool:
             free = rows.stop
         return [gap for gap in (*gaps, range(free, self._all_rows)) if gap]
 
-    def _out_of_memory(self, least: int) -> OutOfMemoryError:
-        """Return the error for a cache of `least` rows that doesn't fit."""
+    def _out_of_memory(self, min_rows: int) -> OutOfMemoryError:
+        """Return the error for a cache of `min_rows` rows that doesn't fit."""
         if self._offloaded is not None and not self._has_slot:
             return no_free_slot(self._offloaded.num_sessions)
         return OutOfMemoryError(
-            f"{least} tokens need room in the cache, but of {self.num_rows} only "
+            f"{min_rows} tokens need room in the cache, but of {self.num_rows} only "
             f"{self.free_rows} are free.",
             "Wait for the answers that are being written, or load the model with a longer context.",
-            num_tokens=least,
+            num_tokens=min_rows,
             free_tokens=self.free_rows,
         )
 

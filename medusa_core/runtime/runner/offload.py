@@ -85,13 +85,13 @@ class OffloadRunner(TieredRunner, ResidentRunner):
                 self.tiers.acquire(index)
                 for number, (batch, output) in enumerate(zip(batches, outputs, strict=True)):
                     # Placing rows again for each layer keeps masks of one batch in memory, not all.
-                    some = self._place(
+                    placed_rows = self._place(
                         parts[batch.sequences], caches[batch.sequences], enters=index == 0
                     )
-                    x = store.get(number, device) if index else self._entering(some)
+                    x = store.get(number, device) if index else self._entering(placed_rows)
                     output.tap(x, index in self.taps)
                     with self.tiers.cached_rows(index, batch):
-                        x = super()._block(index, x, some, None)
+                        x = super()._block(index, x, placed_rows, None)
                     if index < layers.stop - 1:
                         store.put(number, x)
                     else:
@@ -110,20 +110,22 @@ class OffloadRunner(TieredRunner, ResidentRunner):
         self,
         layers: range,
         x: Tensor,
-        some: PlacedRows,
+        placed_rows: PlacedRows,
         only_row: int | None,
         tapped: list[Tensor],
     ) -> Tensor:
         """Compute some layers while the prefetcher reads the following ones."""
         caches, self._caches = self._caches, ()
         with self.tiers.running([self._whole], caches, layers):
-            return super()._through(layers, x, some, only_row, tapped)
+            return super()._through(layers, x, placed_rows, only_row, tapped)
 
-    def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
+    def _block(
+        self, index: int, x: Tensor, placed_rows: PlacedRows, only_row: int | None
+    ) -> Tensor:
         """Compute a layer after its weights and KV rows have arrived."""
         self.tiers.acquire(index)
         with self.tiers.cached_rows(index, self._whole):
-            return super()._block(index, x, some, only)
+            return super()._block(index, x, placed_rows, only_row)
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
         """Don't pad if KV rows are offloaded: padding rows would be written to the store."""

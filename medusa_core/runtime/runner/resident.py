@@ -138,9 +138,9 @@ class ResidentRunner(Runner):
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
         """Compute a pass through all layers, and return its states; `only_row` alone if given."""
-        some, tapped = self._begin(parts, caches), list[Tensor]()
+        placed_rows, tapped = self._begin(parts, caches), list[Tensor]()
         layers = range(self._model.config.num_layers)
-        x = self._through(layers, self._entering(some), some, only_row, tapped)
+        x = self._through(layers, self._entering(placed_rows), placed_rows, only_row, tapped)
         return self._end(x, tapped)
 
     def _begin(
@@ -174,15 +174,17 @@ class ResidentRunner(Runner):
         slots = max(*(kv.capacity for kv in caches), *last_places)
         return PlacedRows(rows, sequences, self._model.begin(rows.positions, slots))
 
-    def _entering(self, some: PlacedRows) -> Tensor:
+    def _entering(self, placed_rows: PlacedRows) -> Tensor:
         """Compute the input of the first layer. [n, hidden]"""
-        return self._model.entering(some.rows.token_ids, some.rows.vectors, some.context)
+        return self._model.entering(
+            placed_rows.rows.token_ids, placed_rows.rows.vectors, placed_rows.context
+        )
 
     def _through(
         self,
         layers: range,
         x: Tensor,
-        some: PlacedRows,
+        placed_rows: PlacedRows,
         only_row: int | None,
         tapped: list[Tensor],
     ) -> Tensor:
@@ -192,29 +194,33 @@ class ResidentRunner(Runner):
         for index in layers:
             tapped += [x[kept]] * (index in self.taps)
             # After the last layer with KV rows or states, only the wanted row is needed.
-            only = only_row if index == self._last_holder else None
-            x = self._block(index, x, some, only)
-            if only is not None and index < count - 1:
-                some, kept = self._alone(some, only), slice(None)
+            last_row = only_row if index == self._last_holder else None
+            x = self._block(index, x, placed_rows, last_row)
+            if last_row is not None and index < count - 1:
+                placed_rows, kept = self._alone(placed_rows, last_row), slice(None)
         tapped += [x] * (layers.stop == count and count in self.taps)
         return x
 
-    def _alone(self, some: PlacedRows, row: int) -> PlacedRows:
+    def _alone(self, placed_rows: PlacedRows, row: int) -> PlacedRows:
         """Keep one row of a single sequence; the others are in its cache."""
-        ((_, mask, kv, tree),) = some.sequences
-        count = len(some.rows.positions)
+        ((_, mask, kv, tree),) = placed_rows.sequences
+        count = len(placed_rows.rows.positions)
         sequence = SequenceRows(slice(0, 1), None if mask is None else mask[row::count], kv, tree)
-        context = some.context.only(torch.tensor([row], device=some.rows.positions.device))
-        return some._replace(sequences=[sequence], context=context)
+        context = placed_rows.context.only(
+            torch.tensor([row], device=placed_rows.rows.positions.device)
+        )
+        return placed_rows._replace(sequences=[sequence], context=context)
 
     def _end(self, x: Tensor, tapped: list[Tensor]) -> Tensor:
         """Normalize the output of the last layer, and append tapped inputs."""
         final = self._model.final_norm(x)
         return torch.cat([final, *tapped], dim=-1) if tapped else final
 
-    def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
+    def _block(
+        self, index: int, x: Tensor, placed_rows: PlacedRows, only_row: int | None
+    ) -> Tensor:
         """Compute a layer whose weights are on the device."""
-        return self._model.block(index, x, some.context, some.sequences, only)
+        return self._model.block(index, x, placed_rows.context, placed_rows.sequences, only_row)
 
     def _sequences(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows

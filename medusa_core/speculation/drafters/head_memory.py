@@ -121,12 +121,12 @@ class HeadMemory(ABC):
 
     def _make_room(self, num_rows: int, num_more: int) -> bool:
         """Grow the cache if necessary; False if other answers hold the memory."""
-        least = self.kv.length + num_rows
-        if least + num_more <= self.kv.capacity:
+        min_rows = self.kv.length + num_rows
+        if min_rows + num_more <= self.kv.capacity:
             return True
-        wanted = steps_up(least + num_more, self._caches.num_rows)
+        max_rows = steps_up(min_rows + num_more, self._caches.num_rows)
         try:
-            self.kv = self._caches.grown(self._heads.new_cache, self.kv, least, wanted)
+            self.kv = self._caches.grown(self._heads.new_cache, self.kv, min_rows, max_rows)
         except OutOfMemoryError:
             log.info("the heads have no room, and draft nothing")
             return False

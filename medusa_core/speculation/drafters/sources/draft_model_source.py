@@ -104,8 +104,8 @@ class DraftMemory:
         """Grow the cache for `num_rows` rows, and for `num_more` if there is room."""
         if num_rows + num_more > self.kv.capacity:
             caches = self._model.caches
-            wanted = steps_up(num_rows + num_more, caches.num_rows)
-            self.kv = caches.grown(self._model.runner.new_cache, self.kv, num_rows, wanted)
+            max_rows = steps_up(num_rows + num_more, caches.num_rows)
+            self.kv = caches.grown(self._model.runner.new_cache, self.kv, num_rows, max_rows)
 
 
 class DraftModelSource:
