@@ -51,7 +51,7 @@ class ModelStatus:
     """Status of the model.
 
     Attributes:
-        phase: Phase.
+        phase: Whether the model is loading, ready, failed, or asleep: unloaded until it is needed.
         text: Current work while it is loading.
         fraction: Fraction of this work that is done.
         loaded: The loaded model, or None.
@@ -198,7 +198,11 @@ class ModelState:
         return None
 
     def _take_loaded(self, event: ModelLoaded) -> Calibrate | None:
-        """Handle the requested model; or, if that failed, the previous one."""
+        """Note a loaded model: the requested one or, if its load failed, the previous one again.
+
+        Returns:
+            The command that measures its step costs; None for a remote model.
+        """
         if event.request_id != self._load_id and self.status.phase is Phase.LOADING:
             return None  # another one was requested meanwhile
         self.choice = _named_as_loaded(self._loads[event.request_id], event)

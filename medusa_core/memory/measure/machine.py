@@ -107,11 +107,11 @@ class MeasuredRates:
             return DiskRates(read, written, disk_read_latency(folder))
 
         facts = _disk_facts(folder, piece)
-        return self._known(DiskRates, facts, f"measuring the disk of {folder}", measure)
+        return self._measured_once(DiskRates, facts, f"measuring the disk of {folder}", measure)
 
     def card(self, device: torch.device) -> LinkRates:
         """Return rates of the link to a card."""
-        return self._known(
+        return self._measured_once(
             LinkRates,
             (CARD, cuda.name(device)),
             "measuring the link to the card",
@@ -122,12 +122,12 @@ class MeasuredRates:
 
     def memory(self) -> CopyRate:
         """Return the rate of copies in memory."""
-        return self._known(CopyRate, (MEMORY,), "", lambda: CopyRate(memory_copy_rate()))
+        return self._measured_once(CopyRate, (MEMORY,), "", lambda: CopyRate(memory_copy_rate()))
 
     def model(self, request: PolicyRequest) -> ModelRates:
         """Return the times of a layer, and rates of attention."""
         kinds = (request.config, request.formats, request.precision)
-        return self._known(
+        return self._measured_once(
             ModelRates,
             _model_facts(request),
             "measuring a layer of the model",
@@ -148,9 +148,11 @@ class MeasuredRates:
                 return paces_of(*kinds, read)
 
         facts = (BESIDE, _model_facts(request), _disk_facts(folder, piece))
-        return self._known(Paces, facts, "measuring a layer and the disk at the same time", measure)
+        return self._measured_once(
+            Paces, facts, "measuring a layer and the disk at the same time", measure
+        )
 
-    def _known(
+    def _measured_once(
         self,
         kind: type[_Rates],
         facts: tuple[object, ...],

@@ -36,23 +36,23 @@ class RayStage:
         return self._stage is not None
 
     def offer(self) -> StageOffer:
-        """See `Stage`."""
+        """See `Stage.offer`."""
         return self._opened().offer()
 
     def prepare(self, wanted: ComputeSettings) -> StageSpeed:
-        """See `Stage`."""
+        """See `Stage.prepare`."""
         return self._opened().prepare(wanted)
 
     def take(self, share: LayerRange, client: str) -> StageLayers:
-        """See `Stage`."""
+        """See `Stage.take`."""
         return self._opened().take(share, client)
 
     def run(self, request: PassRequest) -> PassReply:
-        """See `Stage`."""
+        """See `Stage.run`."""
         return self._opened().run(request)
 
     def committed(self, request: CacheRequest) -> PackedTensor:
-        """See `Stage`."""
+        """See `Stage.committed`."""
         return self._opened().committed(request)
 
     def _opened(self) -> Stage:

@@ -145,7 +145,7 @@ class Sampler:
         Raises:
             NumericsError: The largest logit is NaN or infinite.
         """
-        ids, kept = self._candidates(_numbers(scores))
+        ids, kept = self._candidates(_as_float64(scores))
         uniform = self._uniform(position, len(scores))
         uniform = uniform[: len(scores)] if ids is None else uniform[ids]
         if ids is None and len(kept) > _FEW:
@@ -281,7 +281,7 @@ class Sampler:
         Raises:
             NumericsError: The largest logit is NaN or infinite.
         """
-        return self._filtered(_numbers(scores))
+        return self._filtered(_as_float64(scores))
 
     def _filtered(self, scores: FloatArray) -> Tensor:
         """Log-scores of a row of numbers; see `filtered`."""
@@ -311,17 +311,15 @@ class Sampler:
         return torch.log_softmax(self.filtered(scores), dim=-1)
 
 
-def _numbers(scores: Tensor) -> FloatArray:
-    """A row of logits on the CPU.
+def _as_float64(scores: Tensor) -> FloatArray:
+    """Copy a row of logits to the CPU as float64.
 
     Raises:
         NumericsError: The largest logit is NaN or infinite.
     """
-    row = scores.cpu()
-    numbers: FloatArray = (row if row.dtype == torch.float64 else row.float()).numpy()
-    numbers = numbers.astype(np.float64)
-    check_finite(float(numbers.max()))
-    return numbers
+    row: FloatArray = scores.to("cpu", torch.float64, copy=True).numpy()
+    check_finite(float(row.max()))
+    return row
 
 
 def _keep(ids: Ids | None, scores: FloatArray, mask: NDArray[np.bool_]) -> SampleCandidates:

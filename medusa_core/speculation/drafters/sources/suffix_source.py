@@ -32,11 +32,11 @@ from medusa_core.speculation.drafters.source import (
 
 
 class _Match(NamedTuple):
-    """The match of a path.
+    """Occurrences of a path's last tokens in earlier text.
 
     Attributes:
-        texts: The texts that contain it.
-        found: Its positions and followers.
+        texts: Text so far, or earlier answers.
+        found: Positions of the occurrences, and the tokens that follow them.
     """
 
     texts: SuffixArray
