@@ -193,6 +193,7 @@ class PanelCache(KvCache):
         return structs
 
     def _struct_from_layer(self, layer: int) -> CacheStruct:
+        """Make the C `Cache` of the layers from one on; see `from_layer`."""
         struct = CacheStruct.from_buffer_copy(self._struct)
         if self.offloaded is not None and self.is_offloaded(layer):
             view = self.offloaded.view(layer)
