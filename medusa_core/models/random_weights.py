@@ -37,14 +37,17 @@ class RandomWeights:
         self._weights: dict[tuple[str, int, int], dict[str, Tensor]] = {}
 
     def vector(self, name: str, size: int) -> Tensor:
+        """A norm's weight: ones."""
         return self.named(name, size)
 
     def named(self, name: str, *shape: int) -> Tensor:
+        """A tensor of ones in the compute dtype."""
         return self._counted(
             torch.ones(shape, dtype=self._precision.compute, device=self._precision.device)
         )
 
     def embedding(self) -> Tensor:
+        """Random token embeddings, on the device that their format names."""
         shape = (self._config.vocab_size, self._config.hidden_size)
         if self._formats.embedding_on_disk:
             return torch.empty(shape, dtype=self._precision.compute, device="meta")
@@ -53,10 +56,12 @@ class RandomWeights:
         return self._counted(table.to(embedding_device(self._formats, self._precision), dtype))
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        """Random per-layer embeddings, of which few rows are stored."""
         self.num_parameters += rows * columns
         return _FewRows(self.matrix(max(1, _DRAWN // columns), columns).cpu())
 
     def linear(self, part: LinearSpec) -> QuantLinear:
+        """A random linear layer in its planned format."""
         spec = self._formats.fitting_linear(part, self._formats.linears)
         bias = None
         if part.has_bias:
@@ -70,6 +75,7 @@ class RandomWeights:
         return layer
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+        """A random output projection, or the embeddings if they are tied."""
         if self._formats.shares_embedding(self._config.tie_embeddings):
             return make_linear(embedding)
         spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
@@ -96,6 +102,7 @@ class RandomWeights:
         return self._drawn.repeat(repeats)[: rows * columns].view(rows, columns)
 
     def _counted(self, tensor: Tensor) -> Tensor:
+        """Count a tensor's parameters and bytes, and return it."""
         self.num_parameters += tensor.numel()
         self.nbytes += tensor.nbytes
         return tensor
@@ -109,4 +116,5 @@ class _FewRows(HeldTable):
         self._num_rows = len(stored)
 
     def rows(self, token_ids: Sequence[int]) -> Tensor:
+        """Look up rows, by token ids modulo the number of stored ones."""
         return super().rows([token % self._num_rows for token in token_ids])

@@ -32,6 +32,7 @@ def kinds_of_blocks(config: ModelConfig) -> tuple[tuple[BlockTensors, int], ...]
 
 @lru_cache(maxsize=128)  # as many models as a catalog has: each is planned dozens of times
 def _kinds(blocks: tuple[BlockSpec, ...]) -> tuple[tuple[BlockTensors, int], ...]:
+    """Tensors of each kind of block with its first layer's index, and how many blocks are of it."""
     counts, first = Counter(blocks), dict[BlockSpec, int]()
     for index, block in enumerate(blocks):
         first.setdefault(block, index)

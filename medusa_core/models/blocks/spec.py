@@ -168,14 +168,17 @@ class AttentionSpec(MixerSpec):
 
     @property
     def linears(self) -> tuple[LinearSpec, ...]:
+        """Linear layers of the mixer."""
         return (self.qkv, self.output)
 
     @property
     def norms(self) -> tuple[NormSpec, ...]:
+        """Norms of queries and keys, as far as there are any."""
         return tuple(norm for norm in (self.q_norm, self.k_norm) if norm is not None)
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the other tensors by name."""
         return {self.sinks: (self.num_heads,)} if self.sinks else {}
 
 
@@ -204,14 +207,17 @@ class GatedDeltaNetSpec(MixerSpec):
 
     @property
     def linears(self) -> tuple[LinearSpec, ...]:
+        """Linear layers of the mixer."""
         return (self.output, self.in_proj, self.gates)
 
     @property
     def norms(self) -> tuple[NormSpec, ...]:
+        """The norm of the readout."""
         return (self.norm,)
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the other tensors by name."""
         heads = (self.state.num_heads,)
         return {
             f"{self.prefix}.conv1d.weight": self.state.conv_shape,
@@ -255,14 +261,17 @@ class Mamba2Spec(MixerSpec):
 
     @property
     def linears(self) -> tuple[LinearSpec, ...]:
+        """Linear layers of the mixer."""
         return (self.in_proj, self.output)
 
     @property
     def norms(self) -> tuple[NormSpec, ...]:
+        """The norm before the output projection, if there is one."""
         return (NormSpec(f"{self.prefix}.norm", self.inner),) if self.has_norm else ()
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the other tensors by name."""
         heads = (self.state.num_heads,)
         found: dict[str, tuple[int, ...]] = {
             f"{self.prefix}.conv1d.weight": self.state.conv_shape,
@@ -293,14 +302,17 @@ class ShortConvolutionSpec(MixerSpec):
 
     @property
     def linears(self) -> tuple[LinearSpec, ...]:
+        """Linear layers of the mixer."""
         return (self.output, self.in_proj)
 
     @property
     def norms(self) -> tuple[NormSpec, ...]:
+        """No norms."""
         return ()
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the other tensors by name."""
         found: dict[str, tuple[int, ...]] = {f"{self.prefix}.weight": self.state.conv_shape}
         if self.has_bias:
             found[f"{self.prefix}.bias"] = (self.state.channels,)
@@ -334,6 +346,7 @@ class MlpSpec:
 
     @property
     def linears(self) -> tuple[LinearSpec, ...]:
+        """Linear layers of the MLP."""
         return (self.gate_up, self.down)
 
     def expert(self, number: int) -> MlpSpec:
@@ -406,6 +419,7 @@ class MoeSpec:
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the router's tensors by name."""
         names = (self.router_bias, self.expert_scales)
         return {name: (self.routing.num_experts,) for name in names if name}
 
@@ -430,6 +444,7 @@ class ParallelExpertsSpec:
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the tensors that aren't linear layers or norms by name."""
         return {self.router_scale: (self.pre_norm.size,), **self.moe.tensors}
 
 

@@ -99,6 +99,7 @@ def texts() -> dict[str, str]:
 
 
 def _header() -> Iterator[str]:
+    """Yield the C header: constants, enumerations, structures and declarations."""
     yield _HEADER
     comments = _comments(constants)
     for name, value in constants.shared():
@@ -120,6 +121,7 @@ def _header() -> Iterator[str]:
 
 
 def _struct(struct: type[Structure]) -> Iterator[str]:
+    """Yield a C structure with the comments of the Python class."""
     comments = _comments(struct)
     yield f"{_comment('', struct.__doc__)}typedef struct {c_name(struct)} {{\n"
     for name, c_type, _ in fields_of(struct):
@@ -157,6 +159,7 @@ def _comments(described: ModuleType | type[Structure] | type[IntEnum]) -> dict[s
 
 
 def _comment(indent: str, text: str | None) -> str:
+    """Format a C comment of one or several lines."""
     lines = [line.strip() for line in (text or "").strip().splitlines()]
     return f"{indent}/* " + f"\n{indent}   ".join(lines).replace("\n   \n", "\n\n") + " */\n"
 
@@ -170,6 +173,7 @@ def _line(indent: str, code: str, comment: str) -> str:
 
 
 def _folded(indent: str, comment: str) -> str:
+    """Format a comment in lines of at most `_WIDTH` characters."""
     lines = [""]
     for word in comment.split():
         if len(f"{indent}/* {lines[-1]} {word} */") > _WIDTH:
