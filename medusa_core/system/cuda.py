@@ -288,7 +288,7 @@ class _Spans:
         self._count()
 
     def _count(self) -> None:
-        """Count and drop pairs that have occurred."""
+        """Add the seconds of pairs that have occurred, and drop these."""
         while self._open and self._open[0][1].query():
             began, ended = self._open.popleft()
             self._seconds += began.elapsed_time(ended) / 1000

@@ -227,7 +227,7 @@ class RowPolicy:
         return self.costs.source_s(sources, draws, is_chain=is_chain)
 
     def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
-        """The fixed trees of the heads under some settings, after a short cache.
+        """The fixed trees that the heads would use under some settings, with few cached rows.
 
         Raises:
             EngineError: The costs of steps weren't measured.

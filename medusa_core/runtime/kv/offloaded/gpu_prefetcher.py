@@ -33,7 +33,7 @@ class _Sent(NamedTuple):
 
     Attributes:
         views: Rows of each cache, on the GPU. [2, kv heads, slots, width]
-        arrived: Event after the copies; without any, the event after which the buffer is free.
+        arrived: Event after the last copy; if nothing is copied, the one that frees the buffer.
     """
 
     views: Sequence[Tensor]
