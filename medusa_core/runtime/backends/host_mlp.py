@@ -21,7 +21,6 @@ from medusa_core.runtime.backends.activation import Active
 from medusa_core.runtime.backends.experts import ExpertMlps, Mlp, add_shared
 from medusa_core.system import cuda
 
-_CPU = torch.device("cpu")
 # Computes an MLP or experts in host memory, given rows, activation, and the router's input or None.
 Compute = Callable[[Tensor, Active, Tensor | None], Tensor]
 

@@ -14,14 +14,14 @@ from medusa_core.api import AdapterShape
 from medusa_core.bench.random_target import shape_config
 from medusa_core.loading import cpu_parts
 from medusa_core.memory import probe
-from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.budget import GIB, cuda_budget
 from medusa_core.memory.estimate import ReadRate
 from medusa_core.memory.placement import OffloadRoom
 from medusa_core.messages import CpuParts, Fit, HeadsShape, LoadOptions
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import until
 
-CARD = replace(imagined_card(8), is_live=True)
+CARD = replace(cuda_budget(8), is_live=True)
 
 
 @pytest.fixture(autouse=True)
