@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from functools import cache, partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,15 +14,49 @@ from medusa_core.models.quant.layout import TensorLinear
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.system import cuda
 from medusa_core.system.native.cuda import BLOCK_TYPES
-from medusa_core.system.native.cuda.kernels import DTYPES, Kernels, load_kernels
+from medusa_core.system.native.cuda.kernels import (
+    DTYPES,
+    PREPARED,
+    Kernels,
+    load_kernels,
+    report_wrong,
+)
 
-log = logging.getLogger(__name__)
-
-_MMA_ROWS = (8, 16, 32, 64)  # rows that a kernel of rows.cu is compiled for
+MMA_ROWS = (8, 16, 32, 64)  # rows that a kernel of rows.cu is compiled for
 _DOT_ROWS = (1, 4, 8)
 _MOST_DOT_ROWS = 32  # beyond, unpacking the weights once is cheaper than four products
 _UNPACKED = 1 << 24  # weights that prefill unpacks at a time
 _MOST_ERROR = 0.02  # relative; activations in int8 lose 0.6 %
+
+
+class PreparedRows(NamedTuple):
+    """Activations as the kernels multiply them.
+
+    Attributes:
+        numbers: float16 in the order of device.cuh, or int8 on a card without tensor cores.
+            [n, in]
+        scales: Of each row, or of each 32 numbers of it. float32 [n] or [n, in / 32]
+    """
+
+    numbers: Tensor
+    scales: Tensor
+
+    @classmethod
+    def empty(cls, like: Tensor, has_tensor_cores: bool) -> PreparedRows:
+        """Allocate room for rows. [n, in]"""
+        if has_tensor_cores:
+            scales = like.new_empty(len(like), dtype=torch.float32)
+            return cls(torch.empty_like(like, dtype=torch.float16), scales)
+        scales = like.new_empty(len(like), like.shape[1] // 32, dtype=torch.float32)
+        return cls(torch.empty_like(like, dtype=torch.int8), scales)
+
+    @classmethod
+    def poisoned(cls, like: Tensor) -> PreparedRows:
+        """Like `empty`, with numbers that no kernel writes, so that a check notices omissions."""
+        rows = cls.empty(like, cuda.has_tensor_cores(like.device))
+        rows.numbers.fill_(torch.nan if rows.numbers.is_floating_point() else 119)
+        rows.scales.fill_(torch.nan)
+        return rows
 
 
 class CardLinear(TensorLinear):
@@ -33,6 +67,8 @@ class CardLinear(TensorLinear):
 
     Attributes:
         nbytes: Bytes that the layer holds, its bias included.
+        outputs: Number of outputs.
+        columns: Number of inputs.
     """
 
     def __init__(
@@ -52,7 +88,7 @@ class CardLinear(TensorLinear):
         self._bias = None if bias is None else bias.float().contiguous()
         rebuild = partial(CardLinear, kernels, kind)
         super().__init__(f"blocks {kind.name} on a card", rebuild, self._stored, self._bias)
-        self._columns = kind.columns(stored)
+        self.outputs, self.columns = len(stored), kind.columns(stored)
         self._has_tensor_cores = cuda.has_tensor_cores(stored.device)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -64,54 +100,106 @@ class CardLinear(TensorLinear):
 
     def _product(self, x: Tensor, residual: Tensor | None) -> Tensor:
         """Multiply rows. [n, in] → [n, out]"""
-        x = x.contiguous()
-        if self._has_tensor_cores and len(x) <= _MMA_ROWS[-1]:
-            y = x.new_empty(len(x), len(self._stored))
-            self._by_tensor_cores(x, residual, y)
-            return y
-        if not self._has_tensor_cores and len(x) <= _MOST_DOT_ROWS:
-            y = x.new_empty(len(x), len(self._stored))
-            for first in range(0, len(x), _DOT_ROWS[-1]):
-                rows = slice(first, first + _DOT_ROWS[-1])
-                self._by_bytes(x[rows], None if residual is None else residual[rows], y[rows])
+        if len(x) <= (MMA_ROWS[-1] if self._has_tensor_cores else _MOST_DOT_ROWS):
+            y = x.new_empty(len(x), self.outputs)
+            self.multiply(self.prepare(x.contiguous()), y, residual)
             return y
         y = self._unpacked_product(x)
         return y if residual is None else y.add_(residual)
 
-    def _by_tensor_cores(self, x: Tensor, residual: Tensor | None, y: Tensor) -> None:
-        """Multiply rows in float16 on tensor cores; scales keep large inputs in range."""
-        num_rows, outputs = y.shape
-        halves = torch.empty_like(x, dtype=torch.float16)
-        scales = x.new_empty(num_rows, dtype=torch.float32)
+    def prepare(self, x: Tensor, rows: PreparedRows | None = None) -> PreparedRows:
+        """Convert rows to what the kernels multiply, by default in new memory. [n, in]"""
+        rows = PreparedRows.empty(x, self._has_tensor_cores) if rows is None else rows
         dtype = DTYPES[x.dtype]
-        self._kernels.launch("prepare_rows", num_rows, 256, x, dtype, halves, scales, self._columns)
-        rows = next(count for count in _MMA_ROWS if count >= num_rows)
+        if self._has_tensor_cores:
+            self._kernels.launch(
+                "prepare_rows", len(x), 256, x, dtype, rows.numbers, rows.scales, self.columns
+            )
+        else:
+            num_blocks = x.numel() // 32
+            self._kernels.launch(
+                "quantize_rows", -(-num_blocks // 4), 128,
+                x, dtype, rows.numbers, rows.scales, num_blocks,
+            )  # fmt: skip
+        return rows
+
+    def multiply(
+        self,
+        rows: PreparedRows,
+        y: Tensor,
+        residual: Tensor | None = None,
+        *,
+        bias: Tensor | None = None,
+        activation: int = 0,
+        into: PreparedRows | None = None,
+    ) -> None:
+        """Multiply prepared rows.
+
+        Args:
+            rows: Up to 64 rows.
+            y: Receives the products; it may be `residual`. [n, out], or with an activation half of
+                that
+            residual: What is added to the products, with the strides of `y`.
+            bias: [out], float32; None for the layer's own.
+            activation: `ACTIVATIONS` of gate and up, which are this layer's outputs; 0 for none.
+            into: Prepared rows that receive the activation instead of `y`; their scales are given.
+        """
+        bias = self._bias if bias is None else bias
+        outputs = self.outputs // 2 if activation else self.outputs
+        if not self._has_tensor_cores:
+            assert into is None  # a block has too few outputs to scale bytes by
+            for first in range(0, len(y), _DOT_ROWS[-1]):
+                part = slice(first, first + _DOT_ROWS[-1])
+                some = rows.numbers[part], rows.scales[part], y[part]
+                of = None if residual is None else residual[part]
+                count = next(count for count in _DOT_ROWS if count >= len(some[0]))
+                name = f"rows_dot_{self._kind.name}_{count}"
+                self._launch(name, -(-outputs // 4), *some, bias, of, None, activation, outputs)
+            return
+        count = next(count for count in MMA_ROWS if count >= len(rows.numbers))
+        grid = -(-outputs // (8 if activation else 16))
+        given = rows.numbers, rows.scales, y if into is None else into.numbers
+        scales = None if into is None else into.scales
+        name = f"rows_mma_{self._kind.name}_{count}"
+        self._launch(name, grid, *given, bias, residual, scales, activation, outputs)
+
+    def _launch(
+        self,
+        name: str,
+        grid: int,
+        numbers: Tensor,
+        scales: Tensor,
+        y: Tensor,
+        bias: Tensor | None,
+        residual: Tensor | None,
+        out_scales: Tensor | None,
+        activation: int,
+        outputs: int,
+    ) -> None:
+        """Launch a product; see `multiply`."""
+        dtype = DTYPES[y.dtype] if out_scales is None else PREPARED
         self._kernels.launch(
-            f"rows_mma_{self._kind.name}_{rows}", -(-outputs // 16), 128,
-            self._stored, halves, scales, y, dtype, self._bias, residual, 0,
-            outputs, outputs, self._columns, num_rows,
+            name, grid, 128, self._stored, numbers, scales, y, dtype, bias, residual, out_scales,
+            activation, outputs, y.stride(0), self.columns, len(numbers),
         )  # fmt: skip
 
-    def _by_bytes(self, x: Tensor, residual: Tensor | None, y: Tensor) -> None:
-        """Multiply rows quantized to int8 by integer dot products, on GPUs without tensor cores."""
-        num_rows, outputs = y.shape
-        num_blocks = num_rows * self._columns // 32
-        codes = torch.empty_like(x, dtype=torch.int8)
-        scales = x.new_empty(num_blocks, dtype=torch.float32)
-        dtype = DTYPES[x.dtype]
-        self._kernels.launch(
-            "quantize_rows", -(-num_blocks // 4), 128, x, dtype, codes, scales, num_blocks
-        )
-        rows = next(count for count in _DOT_ROWS if count >= num_rows)
-        self._kernels.launch(
-            f"rows_dot_{self._kind.name}_{rows}", -(-outputs // 4), 128,
-            self._stored, codes, scales, y, dtype, self._bias, residual, 0,
-            outputs, outputs, self._columns, num_rows,
-        )  # fmt: skip
+    def row_norms(self) -> Tensor:
+        """Return the Euclidean norm of every weight row. [out], float32"""
+        step = max(1, _UNPACKED // self.columns)
+        parts = [
+            torch.linalg.vector_norm(self.numbers(rows, torch.float32), dim=1)
+            for rows in torch.split(self._stored, step)
+        ]
+        return torch.cat(parts)
+
+    def largest_bias(self, bias: Tensor | None = None) -> Tensor:
+        """Return the largest absolute value of a bias, by default the layer's own. [], float32"""
+        bias = self._bias if bias is None else bias
+        return self._stored.new_zeros((), dtype=torch.float32) if bias is None else bias.abs().max()
 
     def _unpacked_product(self, x: Tensor) -> Tensor:
         """Dequantize a part of the weights at a time and multiply by cuBLAS, for many rows."""
-        step = max(1, _UNPACKED // self._columns)
+        step = max(1, _UNPACKED // self.columns)
         parts = [
             F.linear(x, self.numbers(rows, x.dtype)) for rows in torch.split(self._stored, step)
         ]
@@ -120,12 +208,16 @@ class CardLinear(TensorLinear):
 
     def numbers(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         """Unpack stored rows. uint8 [rows, bytes of a row] → [rows, in]"""
-        weights = torch.empty(len(stored), self._columns, dtype=dtype, device=stored.device)
+        weights = torch.empty(len(stored), self.columns, dtype=dtype, device=stored.device)
+        self.unpack(stored, weights)
+        return weights
+
+    def unpack(self, stored: Tensor, weights: Tensor) -> None:
+        """Unpack stored rows into a tensor. uint8 [rows, bytes of a row], [rows, in]"""
         self._kernels.launch(
             f"dequantize_{self._kind.name}", -(-weights.numel() // (8 * 128)), 128,
-            stored, weights, DTYPES[dtype], len(stored), self._columns,
+            stored, weights, DTYPES[weights.dtype], len(stored), self.columns,
         )  # fmt: skip
-        return weights
 
 
 def card_linear(kind: BlockType, stored: Tensor, bias: Tensor | None) -> CardLinear | None:
@@ -133,7 +225,9 @@ def card_linear(kind: BlockType, stored: Tensor, bias: Tensor | None) -> CardLin
     if stored.device.type != "cuda" or kind.name not in working_types(stored.device):
         return None
     kernels = load_kernels(stored.device)
-    return None if kernels is None else CardLinear(kernels, kind, stored, bias)
+    if kernels is None or not _works(kind.name, kind.columns(stored), stored.device):
+        return None
+    return CardLinear(kernels, kind, stored, bias)
 
 
 @cache
@@ -143,36 +237,59 @@ def working_types(device: torch.device) -> frozenset[str]:
     Every kernel multiplies random blocks once; its results are compared with the CPU's. Types whose
     kernels are wrong, because of a driver or a compiler, are left to torch and bitsandbytes.
     """
+    if load_kernels(device) is None:
+        return frozenset()
+    # Neither whole groups of columns for all warps, nor whole groups at all.
+    columns = 1280
+    return frozenset(name for name in sorted(BLOCK_TYPES) if _works(name, columns, device))
+
+
+@cache
+def _works(name: str, columns: int, device: torch.device) -> bool:
+    """Whether a type's kernels are correct for rows of so many columns."""
     kernels = load_kernels(device)
     if kernels is None:
-        return frozenset()
-    working = {name for name in BLOCK_TYPES if _is_correct(kernels, block_type(name), device)}
-    for name in sorted(BLOCK_TYPES - working):
-        log.warning("the kernels for %s are wrong on %s: not used", name, cuda.name(device))
-    return frozenset(working)
+        return False
+    works = _is_correct(kernels, block_type(name), columns, device)
+    if not works:
+        report_wrong(device, f"The product with {name} weights of {columns:,} columns")
+    return works
 
 
-def _is_correct(kernels: Kernels, kind: BlockType, device: torch.device) -> bool:
+def _is_correct(kernels: Kernels, kind: BlockType, columns: int, device: torch.device) -> bool:
     """Compare the kernels' results for random weights with those in torch."""
-    outputs, columns = 20, 1280  # not whole blocks of rows, nor four groups of columns
+    outputs = 20  # not whole blocks of rows
     blocks = random_blocks(kind.name, outputs, columns)
     weights = kind.dequantize(blocks)
     layer = CardLinear(kernels, kind, blocks.to(device), None)
-    unpacked = layer.numbers(blocks.to(device), torch.float32).cpu()
-    if not torch.equal(unpacked, weights):
+    unpacked = torch.full((outputs, columns), torch.nan, device=device)
+    layer.unpack(blocks.to(device), unpacked)
+    if not torch.equal(unpacked.cpu(), weights):
         return False
-    most = _MMA_ROWS[-1] if cuda.has_tensor_cores(device) else _MOST_DOT_ROWS
+    has_tensor_cores = cuda.has_tensor_cores(device)
+    most = MMA_ROWS[-1] if has_tensor_cores else _MOST_DOT_ROWS
     x = torch.randn(most, columns, generator=torch.Generator().manual_seed(1))
     expected = x @ weights.t()
+    gate, up = expected.chunk(2, dim=1)
+    active = F.silu(gate) * up
     first: Tensor | None = None
-    for count in sorted({*_DOT_ROWS, *_MMA_ROWS}):
+    for count in sorted({*_DOT_ROWS, *MMA_ROWS}):
         if count > most:
             break
-        torch.full((most, outputs), torch.nan, device=device)  # what isn't written stays NaN
-        product = layer(x[:count].to(device)).cpu()
+        rows = layer.prepare(x[:count].to(device), PreparedRows.poisoned(x[:count].to(device)))
+        products = torch.full((count, outputs), torch.nan, device=device)
+        layer.multiply(rows, products)
+        product = products.cpu()
+        activated = torch.full((count, outputs // 2), torch.nan, device=device)
+        layer.multiply(rows, activated, activation=1)
         first = product[0] if first is None else first
-        error = (product - expected[:count]).norm() / expected[:count].norm()
         # A row's bits must not depend on the rows beside it.
-        if not error < _MOST_ERROR or not torch.equal(product[0], first):
+        if not _is_near(product, expected[:count]) or not torch.equal(product[0], first):
+            return False
+        if not _is_near(activated.cpu(), active[:count]):
             return False
     return True
+
+
+def _is_near(found: Tensor, expected: Tensor) -> bool:
+    return bool((found - expected).norm() / expected.norm() < _MOST_ERROR)

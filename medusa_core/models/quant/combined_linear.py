@@ -18,12 +18,13 @@ class CombinedLinear:
     """Base class of layers that consist of others; subclasses add `__call__` and `layout`.
 
     Attributes:
+        bias: What is added to all outputs, or None. [out]
         nbytes: Bytes of all of them.
     """
 
     def __init__(self, layers: Sequence[QuantLinear], bias: Tensor | None = None) -> None:
         self.layers = tuple(layers)
-        self._bias = bias
+        self.bias = bias
         self.nbytes = sum(layer.nbytes for layer in layers) + (0 if bias is None else bias.nbytes)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -40,12 +41,12 @@ class JoinedLinear(CombinedLinear):
 
     def __call__(self, x: Tensor) -> Tensor:
         y = torch.cat([layer(x) for layer in self.layers], dim=-1)
-        return y if self._bias is None else y.add_(self._bias)
+        return y if self.bias is None else y.add_(self.bias)
 
     def layout(self) -> LinearLayout:
         """Return the tensors of all layers and a recipe to rebuild the joined layer."""
         return combined_layout(
-            lambda kinds: f"joined {' + '.join(kinds)}", self.layers, JoinedLinear, self._bias
+            lambda kinds: f"joined {' + '.join(kinds)}", self.layers, JoinedLinear, self.bias
         )
 
 

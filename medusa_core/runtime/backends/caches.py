@@ -107,6 +107,26 @@ class LayerCache(Protocol):
         """Receive the steps of all rows of a pass; of a decided chain only that of the last row."""
 
 
+class LayerAddresses(NamedTuple):
+    """Where a card finds the keys and values of a layer.
+
+    Attributes:
+        slots: Slots of a KV head.
+        keys: Address of the first head's keys. [kv heads, slots, head_dim]
+        values: The same of the values.
+    """
+
+    slots: int
+    keys: int
+    values: int
+
+
+class AddressedCache(Protocol):
+    """Cache of one sequence whose keys and values a card's kernels read and write."""
+
+    def layer_addresses(self, layer: int) -> LayerAddresses: ...
+
+
 class PassCache:
     """Keys and values of attention layers for one pass, after which they are gone.
 

@@ -7,7 +7,6 @@ in float32, and keys that no row attends to aren't read.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,12 +14,16 @@ import torch
 from torch import Tensor
 
 from medusa_core.runtime.backends.attention import attend_by_products
+from medusa_core.runtime.backends.rope import rotate
 from medusa_core.system import cuda
-from medusa_core.system.native.cuda.kernels import DTYPES, Kernels, load_kernels
+from medusa_core.system.native.cuda.kernels import (
+    DTYPES,
+    Kernels,
+    load_kernels,
+    report_wrong,
+)
 
-log = logging.getLogger(__name__)
-
-_MMA_DIMS = (64, 96, 128, 256)  # head_dim that attention.cu is compiled for
+MMA_DIMS = (64, 96, 128, 256)  # head_dim that attention.cu is compiled for
 _MOST_ROWS = 64  # nodes of a tree
 _MOST_DIMS = 256
 _KEYS_PER_SPLIT, _MOST_SPLITS = 256, 32
@@ -81,11 +84,12 @@ class CardAttention:
         splits = max(1, min(_MOST_SPLITS, num_keys // _KEYS_PER_SPLIT))
         sums = q.new_empty(kv_heads, splits, rows, head_dim, dtype=torch.float32)
         statistics = q.new_empty(kv_heads, splits, rows, 2, dtype=torch.float32)
-        uses_mma = self.has_tensor_cores and head_dim in _MMA_DIMS
+        uses_mma = self.has_tensor_cores and head_dim in MMA_DIMS
         masked = (None, 0, 0) if mask is None else (mask, DTYPES[mask.dtype], mask.stride(0))
         arguments = (
             *(q, DTYPES[q.dtype], keys, values, DTYPES[keys.dtype], keys.stride(0), *masked),
-            *(sums, statistics, nodes, q_heads, kv_heads, num_keys, splits, softcap or 0.0),
+            *(sums, statistics, nodes, q_heads, kv_heads, num_keys, splits),
+            *(None, None, None, 0, 0, softcap or 0.0),
         )
         if uses_mma:
             grid = kv_heads * splits * -(-rows // 64)
@@ -98,7 +102,7 @@ class CardAttention:
         self.kernels.launch(
             "merge_splits", kv_heads * rows, -(-head_dim // 32) * 32,
             sums, statistics, sinks, sinks_dtype, out, DTYPES[q.dtype],
-            nodes, q_heads, kv_heads, splits, head_dim,
+            nodes, q_heads, kv_heads, splits, head_dim, None, 0, 1.0,
         )  # fmt: skip
         return out.view(nodes, q_heads * head_dim)
 
@@ -110,11 +114,96 @@ def card_attention(device: torch.device) -> CardAttention | None:
     if kernels is None:
         return None
     attention = CardAttention(kernels, cuda.has_tensor_cores(device))
-    for head_dim in (*_MMA_DIMS, 80):
+    for head_dim in (*MMA_DIMS, 80):
         if not _is_correct(attention, head_dim, device):
-            log.warning("the kernel for attention is wrong on %s: not used", cuda.name(device))
+            report_wrong(device, f"Attention with heads of {head_dim} numbers")
             return None
     return attention
+
+
+@cache
+def fused_kernels_work(device: torch.device) -> bool:
+    """Whether norms and rotations of decoding steps are correct on a card."""
+    kernels = load_kernels(device)
+    if kernels is None:
+        return False
+    checks = {
+        "The fused norm": _norm_is_correct,
+        "The fused rotation of queries and keys": _rotation_is_correct,
+    }
+    wrong = [name for name, check in checks.items() if not check(kernels, device)]
+    for name in wrong:
+        report_wrong(device, name)
+    return not wrong
+
+
+def _norm_is_correct(kernels: Kernels, device: torch.device) -> bool:
+    """Compare the norm of 3 rows, after an update of them, with float64."""
+    generator = torch.Generator().manual_seed(2)
+    x, update = torch.randn(2, 3, 352, generator=generator)
+    post, weight = torch.randn(2, 352, generator=generator)
+    eps, slope, offset = 1e-5, 3.0, 0.5
+    summed = x + _normed(update, eps) * post
+    expected = _normed(summed, eps) * weight
+    x_there, y = x.to(device), torch.full((3, 352), torch.nan, device=device)
+    halves, scales = torch.full_like(y, torch.nan).half(), torch.full_like(y[:, 0], torch.nan)
+    product_scales = torch.full_like(scales, torch.nan)
+    codes, steps = torch.full_like(y, 119).char(), torch.full_like(y[:, :11], torch.nan)
+    kernels.launch(
+        "norm_rows", 3, 256, x_there, 0, update.to(device), post.to(device), weight.to(device),
+        halves, scales, product_scales, codes, steps, y, 352, eps, slope, offset,
+    )  # fmt: skip
+    order = torch.tensor([0, 2, 1, 3, 4, 6, 5, 7])  # of rows_mma
+    numbers = halves.cpu().view(3, -1, 8)[:, :, order.argsort()].reshape(3, -1)
+    most = (expected.norm(dim=1) * slope + offset).square() / product_scales.cpu()
+    found = (
+        (x_there.cpu(), summed, 1e-5),
+        (y.cpu(), expected, 1e-5),
+        (numbers.float() * scales.cpu()[:, None], expected, 1e-3),
+        (codes.cpu().view(3, 11, 32) * steps.cpu()[:, :, None], expected.view(3, 11, 32), 0.02),
+    )
+    return bool(((most > 16384) & (most <= 32768)).all()) and all(
+        bool((one - other).norm() / other.norm() < error) for one, other, error in found
+    )
+
+
+def _normed(x: Tensor, eps: float) -> Tensor:
+    return x * (x.square().mean(dim=1, keepdim=True) + eps).rsqrt()
+
+
+def _rotation_is_correct(kernels: Kernels, device: torch.device) -> bool:
+    """Compare rotated heads of 3 rows, and what reaches the cache, with torch."""
+    heads, kv_heads, head_dim, slots, eps, scale = 4, 2, 80, 9, 1e-5, 0.3
+    generator = torch.Generator().manual_seed(3)
+    qkv = torch.randn(3, heads + 2 * kv_heads, head_dim, generator=generator)
+    weights = torch.randn(heads + kv_heads, head_dim, generator=generator)
+    angles = torch.randn(20, head_dim // 2, generator=generator)
+    table = torch.polar(torch.ones_like(angles), angles)
+    positions, places = torch.tensor([5, 0, 19]), torch.tensor([7, 2, 3])
+    turned = qkv[:, : heads + kv_heads]
+    normed = _normed(turned.reshape(-1, head_dim), eps).view_as(turned) * weights
+    turns = table.index_select(0, positions).repeat_interleave(heads + kv_heads, 0)
+    rotated = rotate(normed.reshape(3, -1), turns.view(3, heads + kv_heads, -1))
+    cache = torch.full((2, 2, kv_heads, slots, head_dim), torch.nan, device=device).half()
+    addresses = [part.data_ptr() for part in cache[1]]
+    step = torch.tensor([0, slots, 3, 0, 0, *addresses]).to(device)
+    q = torch.full((3, heads, head_dim), torch.nan, device=device)
+    kernels.launch(
+        "rotate_rows", -(-3 * qkv.shape[1] // 4), 128, qkv.to(device), 0, weights.to(device),
+        torch.view_as_real(table).to(device), step, positions.to(device), places.to(device),
+        q, 1, 1, 3, heads, kv_heads, head_dim, scale, eps,
+    )  # fmt: skip
+    stored = cache.cpu().float()
+    keys, values = (stored[1, part][:, places].transpose(0, 1) for part in (0, 1))
+    found = (
+        (q.cpu(), rotated[:, :heads] * scale, 1e-5),
+        (keys, rotated[:, heads:], 1e-3),
+        (values, qkv[:, heads + kv_heads :], 1e-3),
+    )
+    others = bool(stored[0].isnan().all()) and int(stored[1].isnan().sum()) == 2 * 2 * 6 * head_dim
+    return others and all(
+        bool((one - other).norm() / other.norm() < error) for one, other, error in found
+    )
 
 
 def _is_correct(attention: CardAttention, head_dim: int, device: torch.device) -> bool:
@@ -129,7 +218,6 @@ def _is_correct(attention: CardAttention, head_dim: int, device: torch.device) -
     mask[:, 256:400] = -torch.inf  # tiles that are skipped
     wide = mask.double().repeat(q_heads // kv_heads, 1)
     expected = attend_by_products(q.double(), keys.double(), values.double(), wide)
-    torch.full((kv_heads, num_keys, head_dim), torch.nan, device=device)  # what isn't written
     on_card = attention(q.to(device), keys.to(device), values.to(device), mask.to(device))
     found = on_card.cpu().double()
     return bool((found - expected).norm() / expected.norm() < _MOST_ERROR)

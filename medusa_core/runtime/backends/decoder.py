@@ -74,6 +74,7 @@ class Decoder:
         final_norm: Norm before the output projection and the heads.
         per_layer: Per-layer embeddings, or None.
         linears: All linear layers.
+        card_attention: Attention by our own kernels, or None.
         num_parameters: Parameters, tied ones counted once.
         nbytes: Bytes of the weights on its device.
     """
@@ -192,7 +193,7 @@ class Decoder:
             attend=self._attend,
             attend_on_cpu=self._attend_on_cpu,
             active=self._active,
-            card_attention=self._card_attention,
+            card_attention=self.card_attention,
         )
 
     def entering(self, token_ids: Tensor, looked_up: Tensor | None, context: PassContext) -> Tensor:
@@ -242,7 +243,7 @@ class Decoder:
     def attend_to(self, attended: int) -> None:
         """Use the values of so many rows from now on, those of the largest weights; 0 for all."""
         self._attend = choose_attention(self._device, attended)
-        self._card_attention = None if attended else card_attention(self._device)
+        self.card_attention = None if attended else card_attention(self._device)
         self._attend_on_cpu = choose_attention(torch.device("cpu"), attended)
 
     def _query_factors(self, positions: Tensor) -> Tensor | None:

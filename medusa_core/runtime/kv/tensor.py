@@ -11,7 +11,7 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.precision import Precision
-from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
+from medusa_core.runtime.backends.caches import LayerAddresses, LayerState, RecurrentSteps
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.size import ROUND_ROWS
@@ -134,6 +134,12 @@ class TensorCache(KvCache):
             return whole[0, :, :width], whole[1, :, :width]
         _, keys, values = self._pending_rows(layer)
         return keys, values
+
+    def layer_addresses(self, layer: int) -> LayerAddresses:
+        """Return where a layer's keys and values are, until the cache is moved or resized."""
+        part, place = self._places[layer]
+        keys, values = self._parts[part][place]
+        return LayerAddresses(keys.shape[1], keys.data_ptr(), values.data_ptr())
 
     def device_of(self, layer: int) -> torch.device:
         """Device of a layer's rows in this pass."""

@@ -3,13 +3,14 @@
 Nothing in it depends on the host while it runs, so that CUDA can replay it as a graph. It also runs
 on other devices, so that tests without a GPU compare it with the resident runner.
 
-Padding rows write into a trash slot after the cache, and their results are discarded.
+Padding rows write into a trash slot after the cache, and their results are discarded. Steps by
+torch's operations belong to one cache and length bucket; those by fused kernels serve all of them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.backends.caches import RowTree, SequenceRows
+from medusa_core.runtime.backends.cuda_step import MOST_ROWS, FusedDecoder
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -38,6 +40,7 @@ from medusa_core.runtime.runner.runner import (
     PlacedTree,
     only_wanted,
 )
+from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
@@ -65,15 +68,23 @@ class _Step:
 class StaticRunner(ResidentRunner):
     """Verifies trees by steps with static shapes; prefill runs as in the resident runner."""
 
-    def __init__(self, model: Decoder, precision: Precision, captures: bool = False) -> None:
+    def __init__(
+        self,
+        model: Decoder,
+        precision: Precision,
+        captures: bool = False,
+        fused: FusedDecoder | None = None,
+    ) -> None:
         """Create a runner without steps.
 
         Args:
             model: The target.
             precision: Its dtypes and device.
             captures: Replay steps as CUDA graphs.
+            fused: Kernels for its blocks, whose steps serve every cache; None for torch's.
         """
         super().__init__(model, precision)
+        self._fused = fused
         self._captures = captures
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
         self._graphs_memory = cuda.graph_memory() if captures else None
@@ -102,25 +113,61 @@ class StaticRunner(ResidentRunner):
         assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
         rows = bucket_of(count, ROW_BUCKETS)
+        if self._fused is not None and rows <= MOST_ROWS:
+            return only_wanted(self._verify_fused(self._fused, tree, kv, rows), placed)
         width = min(bucket_of(kv.length + count, LENGTH_BUCKETS), kv.capacity)
         kv.reserve(count)
         step = self._step(rows, width, kv)
-        trash, pad = kv.capacity, rows - count
-        positions = [kv.length + depth for depth in tree.shape.depths]
-        slots = list(range(kv.length, kv.length + count))
-        visible = [*lines_of(tree.shape), *(1 << row for row in range(count, rows))]
+        own = [*_padded_rows(tree, kv, rows), kv.length]
+        found = self._run(step, tree, own, lambda: self._compute(step, rows, width, kv))
+        return only_wanted(found, placed)
+
+    def _verify_fused(
+        self, fused: FusedDecoder, tree: TokenTree, kv: TensorCache, rows: int
+    ) -> Tensor:
+        """Verify a tree by fused kernels. [nodes, (1 + taps) · hidden]"""
+        kv.reserve(tree.shape.num_nodes)
+        key = (0, 0, rows, 0)  # for all caches and lengths
+        if key not in self._steps:
+            step = self._new_step(rows, torch.zeros(fused.num_inputs(rows), dtype=torch.int64))
+            # What is captured runs, too, on this tree: it writes what its first replay will.
+            step.inputs.copy_(torch.tensor(self._fused_inputs(fused, tree, kv, rows)))
+            graph = self._capture(rows, lambda: self._compute_fused(fused, step, rows))
+            self._steps[key] = replace(step, graph=graph)
+        step, numbers = self._steps[key], self._fused_inputs(fused, tree, kv, rows)
+        return self._run(step, tree, numbers, lambda: self._compute_fused(fused, step, rows))
+
+    def _fused_inputs(
+        self, fused: FusedDecoder, tree: TokenTree, kv: TensorCache, rows: int
+    ) -> list[int]:
+        slots, *addresses = fused.addresses(kv)
+        header = [kv.length, slots, tree.shape.num_nodes, *addresses]
+        return [*header, *_padded_rows(tree, kv, rows)]
+
+    def _compute_fused(self, fused: FusedDecoder, step: _Step, rows: int) -> None:
+        model, first = self._model, fused.num_inputs(0)
+        ids = step.inputs[first : first + rows]
+        looked_up = step.looked_up
+        x = model.embed(ids) if looked_up is None else looked_up.clone()
+        states = step.states.view(rows, -1, model.config.hidden_size)
+        fused.run(x, step.inputs, states, self.taps)
+
+    def _run(
+        self, step: _Step, tree: TokenTree, numbers: Sequence[int], compute: Callable[[], None]
+    ) -> Tensor:
+        """Run a step. [nodes, (1 + taps) · hidden]"""
+        count = tree.shape.num_nodes
         # One copy to the device: everything else is there already.
-        numbers = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
-        step.inputs.copy_(torch.tensor([*numbers, *words_of(visible, rows), kv.length]))
+        step.inputs.copy_(torch.tensor(numbers))
         vectors = self._model.offloaded_vectors(tree.token_ids)
         if vectors is not None and step.looked_up is not None:
             step.looked_up[:count].copy_(vectors)
         if step.graph is None:
-            self._compute(step, rows, width, kv)
+            compute()
         else:
             step.graph.replay()
         # A copy: the next step, maybe of another session, overwrites the buffer.
-        return only_wanted(step.states[:count].clone(), placed)
+        return step.states[:count].clone()
 
     def _compute(self, step: _Step, rows: int, width: int, kv: TensorCache) -> None:
         """Compute a step; shapes are static, and all that varies is in `inputs`."""
@@ -166,28 +213,44 @@ class StaticRunner(ResidentRunner):
         return self._steps[key]
 
     def _prepare(self, rows: int, width: int, kv: TensorCache) -> _Step:
-        """Allocate a step's buffers, and capture its graph if the runner does."""
-        precision, device = self._precision, self._precision.device
-        inputs = torch.zeros((3 + num_words(rows)) * rows + 1, dtype=torch.int64, device=device)
+        inputs = torch.zeros((3 + num_words(rows)) * rows + 1, dtype=torch.int64)
         inputs[2 * rows : 3 * rows] = kv.capacity
         inputs[-1] = 1
+        step = self._new_step(rows, inputs)
+        graph = self._capture(rows, lambda: self._compute(step, rows, width, kv))
+        return replace(step, graph=graph)
+
+    def _new_step(self, rows: int, inputs: Tensor) -> _Step:
+        """Allocate the buffers of a step."""
+        precision, device = self._precision, self._precision.device
         width_of_states = (1 + len(self.taps)) * self._model.config.hidden_size
         width_of_vectors = self._model.looked_up_width
-        step = _Step(
-            inputs=inputs,
+        return _Step(
+            inputs=inputs.to(device),
             states=torch.empty(rows, width_of_states, dtype=precision.compute, device=device),
             looked_up=torch.zeros(rows, width_of_vectors, dtype=precision.compute, device=device)
             if width_of_vectors
             else None,
             graph=None,
         )
-        graph = self._capture(step, rows, width, kv) if self._captures else None
-        return replace(step, graph=graph)
 
-    def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> cuda.Graph | None:
-        """Capture the step as a graph; None if an operation in it can't be captured."""
+    def _capture(self, rows: int, compute: Callable[[], None]) -> cuda.Graph | None:
+        """Capture a step as a graph; None if an operation in it can't be captured."""
+        if not self._captures:
+            return None
         try:
-            return cuda.record(lambda: self._compute(step, rows, width, kv), self._graphs_memory)
+            return cuda.record(compute, self._graphs_memory)
         except RuntimeError as error:
             log.warning("a step of %d rows can't be recorded, it runs without: %s", rows, error)
             return None
+
+
+def _padded_rows(tree: TokenTree, kv: TensorCache, rows: int) -> list[int]:
+    """Return token ids, positions, slots and masks of a tree, padded to so many rows."""
+    count = tree.shape.num_nodes
+    pad = rows - count
+    positions = [kv.length + depth for depth in tree.shape.depths]
+    slots = list(range(kv.length, kv.length + count))
+    visible = [*lines_of(tree.shape), *(1 << row for row in range(count, rows))]
+    numbers = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[kv.capacity] * pad]
+    return [*numbers, *words_of(visible, rows)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.card.guard import find_compiler, register_guard
+from tests.support.card.host_kernels import HostKernels, build_host_kernels
 
 Folders = dict[str, tuple[Path, Path]]
 
@@ -16,3 +17,15 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> None:
     if compiler is None:
         pytest.skip("The fake card needs a C++ compiler: apt-get install g++.")
     register_guard(tmp_path_factory.mktemp("guard"), compiler)
+
+
+@pytest.fixture(scope="session")
+def compiler() -> list[str]:
+    found = find_compiler()
+    assert found is not None, "The kernels' tests need a C++ compiler: apt-get install g++."
+    return [found]
+
+
+@pytest.fixture(scope="session")
+def kernels(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> HostKernels:
+    return build_host_kernels(tmp_path_factory.mktemp("kernels"), compiler)

@@ -11,7 +11,7 @@ import torch
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
-from medusa_core.runtime.runner.graphs import graphs_pay
+from medusa_core.runtime.runner.graphs import choose_static
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.static import StaticRunner
@@ -83,7 +83,7 @@ def test_the_comparison_takes_less_than_a_sessions_cache(tmp_path: Path) -> None
         model, precision = target.runner._model, target.precision
         before = fake.memory.taken_bytes
         fake.memory.peak_bytes = before
-        graphs_pay(model, precision)
+        choose_static(model, precision)
         assert fake.memory.peak_bytes - before < target.caches.nbytes
 
 

@@ -1,6 +1,6 @@
 """The CUDA kernels through the host shim, and models whose weights they multiply."""
 
-import lzma
+import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -19,17 +19,15 @@ from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.runtime.backends.cuda_blocks import card_attention
 from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.native.cuda.build import SOURCES, changes
-from medusa_core.system.native.cuda.kernels import kernel_file
+from medusa_core.system.native.cuda.kernels import kernel_file, wrong_kernels
 from medusa_core.system.resources import native_dir
 from tests.support.card.card import fake_cuda
-from tests.support.card.cubin import kernel_resources
-from tests.support.card.guard import find_compiler
 from tests.support.card.host_kernels import HostKernels, before_guard_page, build_host_kernels
 from tests.support.engine.laws import decode, plainly, user_says
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
+from tests.tools.card_budgets import BUDGETS, measured
 
-CUBINS = sorted((native_dir() / "cuda").glob("*.cubin.xz"))
 gelu_tanh = partial(F.gelu, approximate="tanh")
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 CARDS = pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "tensor cores"])
@@ -40,18 +38,6 @@ FAULTS = {
     "wrong sub-block": ("rows.cu", "group += kWarps", "group += kWarps + 1"),
     "other row": ("rows.cu", "int row = 8 * i + g;", "int row = 8 * i + (g ^ 1);"),
 }
-
-
-@pytest.fixture(scope="session")
-def compiler() -> list[str]:
-    found = find_compiler()
-    assert found is not None, "The kernels' tests need a C++ compiler: apt-get install g++."
-    return [found]
-
-
-@pytest.fixture(scope="session")
-def kernels(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> HostKernels:
-    return build_host_kernels(tmp_path_factory.mktemp("kernels"), compiler)
 
 
 @CARDS
@@ -96,13 +82,13 @@ def test_kernels_stay_within_their_buffers(kernels: HostKernels, of: str) -> Non
     scales = before_guard_page(torch.zeros(num_rows, columns // 32))
     shape = (outputs, outputs, columns, num_rows)
     kernels.launch("prepare_rows", num_rows, 256, x, 0, halves, scales, columns)
-    weights = (blocks, halves, scales, y, 0, None, None, 0)
+    weights = (blocks, halves, scales, y, 0, None, None, None, 0)
     kernels.launch(f"rows_mma_{of}_8", -(-outputs // 16), 128, *weights, *shape)
     assert _error(y, expected) < 0.01
     codes = before_guard_page(torch.zeros(num_rows, columns, dtype=torch.int8))
     num_blocks = num_rows * columns // 32
     kernels.launch("quantize_rows", -(-num_blocks // 4), 128, x, 0, codes, scales, num_blocks)
-    weights = (blocks, codes, scales, y.fill_(torch.nan), 0, None, None, 0)
+    weights = (blocks, codes, scales, y.fill_(torch.nan), 0, None, None, None, 0)
     kernels.launch(f"rows_dot_{of}_8", -(-outputs // 4), 128, *weights, *shape)
     assert _error(y, expected) < 0.02
     numbers = before_guard_page(torch.zeros(outputs, columns))
@@ -154,7 +140,7 @@ def test_products_end_with_an_activation_of_gate_and_up(
     blocks, bias = random_blocks(of, 2 * outputs, columns), torch.randn(2 * outputs)
     x, y = torch.randn(num_rows, columns), torch.full((num_rows, outputs), torch.nan)
     gate, up = (x @ block_type(of).dequantize(blocks).t() + bias).chunk(2, dim=1)
-    shape = (0, bias, None, activation, outputs, outputs, columns, num_rows)
+    shape = (0, bias, None, None, activation, outputs, outputs, columns, num_rows)
     halves, scales = torch.zeros(num_rows, columns, dtype=torch.float16), torch.zeros(num_rows)
     kernels.launch("prepare_rows", num_rows, 256, x, 0, halves, scales, columns)
     kernels.launch("rows_mma_q4_k_8", -(-outputs // 8), 128, blocks, halves, scales, y, *shape)
@@ -175,8 +161,10 @@ def test_a_wrong_kernel_is_not_used(name: str, compiler: list[str], tmp_path: Pa
     assert source.count(text) == 1
     (sources / file).write_text(source.replace(text, fault), encoding="utf-8")
     wrong = build_host_kernels(tmp_path, compiler, sources)
+    device = torch.device("cuda", 0)
     with fake_cuda(kernels=wrong, checks_kernels=True) as card, card.waiting():
-        assert "q4_k" not in working_types(torch.device("cuda", 0))
+        assert "q4_k" not in working_types(device)
+        assert "The product with q4_k weights of 1,280 columns" in wrong_kernels(device)
 
 
 @CARDS
@@ -200,14 +188,13 @@ def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
     assert drafted.token_ids == plain.token_ids
 
 
-@pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.name.partition(".")[0])
-def test_the_shipped_kernels_fit_registers(path: Path) -> None:
-    """A thread has at most 255 registers; what doesn't fit is stored in local memory."""
-    resources = kernel_resources(lzma.decompress(path.read_bytes()))
-    assert len(resources) > 1
-    assert max(of.stack_bytes for of in resources.values()) <= 24
-    # Loops are unrolled, but a kernel's loop must fit the instruction cache of about 128 KiB.
-    assert max(of.code_bytes for of in resources.values()) <= 96 << 10
+def test_the_shipped_kernels_keep_their_budgets() -> None:
+    """Registers, local memory and code are recorded: a change of them is to be seen."""
+    found = measured()
+    assert found == json.loads(BUDGETS.read_text(encoding="ascii"))
+    # A loop is unrolled, but it must fit the instruction cache of about 128 KiB.
+    assert max(code for _, _, code in found.values()) <= 112 << 10
+    assert max(stack for _, stack, _ in found.values()) <= 16
 
 
 def test_the_shipped_kernels_are_built_of_the_sources() -> None:

@@ -17,6 +17,7 @@ from medusa_core.models.quant import card_linear
 from medusa_core.runtime.backends import cuda_blocks
 from medusa_core.runtime.runner import graphs
 from medusa_core.system import cuda as card
+from medusa_core.system.native.cuda import kernels as kernels_module
 from medusa_core.system.native.cuda.kernels import Argument, Kernels
 from tests.support.card.journal import Journal
 from tests.support.card.quantized import kernels_for_cuda, own_globals
@@ -81,11 +82,15 @@ def fake_cuda(
 def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Iterator[None]:
     """Let layers find these kernels, whose launches the card counts."""
     found = None if kernels is None else _Counted(mode, kernels)
-    cached = (card_linear.working_types, cuda_blocks.card_attention)
+    cached = (
+        *(card_linear.working_types, card_linear._works),
+        *(cuda_blocks.card_attention, cuda_blocks.fused_kernels_work),
+    )
     for function in cached:
         function.cache_clear()
     try:
         with ExitStack() as stack:
+            stack.enter_context(patch.object(kernels_module, "_wrong", {}))
             for module in (card_linear, cuda_blocks):
                 stack.enter_context(patch.object(module, "load_kernels", lambda device: found))
                 if not checks:

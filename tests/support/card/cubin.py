@@ -1,7 +1,7 @@
 """What a cubin says about its kernels: registers and stack, without NVIDIA's tools.
 
-A cubin is an ELF file. A kernel's code is the section `.text.NAME`, whose `sh_info` has the number
-of registers in its highest byte; `.nv.info` has the frame size of each kernel.
+A cubin is an ELF file. A kernel's code is the section `.text.NAME`; `.nv.info` has the registers
+and the frame size of each kernel.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_FRAME_SIZE = (0x04, 0x11)  # format and attribute in `.nv.info`: symbol, bytes
+# Format and attribute in `.nv.info`, each followed by a symbol and a number.
+_FRAME_SIZE, _REGISTERS = (0x04, 0x11), (0x04, 0x2F)
 
 
 class KernelResources(NamedTuple):
@@ -32,10 +33,13 @@ def kernel_resources(cubin: bytes) -> dict[str, KernelResources]:
     sections = list(_sections(cubin))
     by_name = {section.name: section for section in sections}
     symbols = _symbol_names(by_name[".symtab"].data, by_name[".strtab"].data)
-    frames = dict(_frame_sizes(by_name[".nv.info"].data))
-    stacks = {symbols[number]: size for number, size in frames.items()}
+    info = by_name[".nv.info"].data
+    stacks, registers = (
+        {symbols[number]: value for number, value in _attributes(info, wanted)}
+        for wanted in (_FRAME_SIZE, _REGISTERS)
+    )
     return {
-        name: KernelResources(section.info >> 24, stacks.get(name, 0), len(section.data))
+        name: KernelResources(registers[name], stacks.get(name, 0), len(section.data))
         for section in sections
         if section.name.startswith(".text.") and (name := section.name.removeprefix(".text."))
     }
@@ -43,7 +47,6 @@ def kernel_resources(cubin: bytes) -> dict[str, KernelResources]:
 
 class _Section(NamedTuple):
     name: str
-    info: int
     data: bytes
 
 
@@ -53,11 +56,11 @@ def _sections(cubin: bytes) -> Iterator[_Section]:
     size, count, of_names = struct.unpack_from("<HHH", cubin, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, start + i * size) for i in range(count)]
     names = headers[of_names]
-    for name, kind, _, _, offset, length, _, info, _, _ in headers:
+    for name, kind, _, _, offset, length, _, _, _, _ in headers:
         first = names[4] + name
         text = cubin[first : cubin.index(b"\0", first)].decode()
         has_no_data = kind == 8  # SHT_NOBITS
-        yield _Section(text, info, b"" if has_no_data else cubin[offset : offset + length])
+        yield _Section(text, b"" if has_no_data else cubin[offset : offset + length])
 
 
 def _symbol_names(table: bytes, strings: bytes) -> list[str]:
@@ -65,11 +68,12 @@ def _symbol_names(table: bytes, strings: bytes) -> list[str]:
     return [strings[at : strings.index(b"\0", at)].decode() for at in offsets]
 
 
-def _frame_sizes(info: bytes) -> Iterator[tuple[int, int]]:
+def _attributes(info: bytes, wanted: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield the symbol and the number of each entry of a kind."""
     at = 0
     while at < len(info):
         form, attribute, size = struct.unpack_from("<BBH", info, at)
         has_payload = form == 0x04
-        if (form, attribute) == _FRAME_SIZE:
+        if (form, attribute) == wanted:
             yield struct.unpack_from("<II", info, at + 4)
         at += 4 + (size if has_payload else 0)

@@ -47,6 +47,7 @@ class Journal:
         downloads: Bytes of every copy to the host.
         attended: Calls of attention.
         num_launched: Operations that the host asked for.
+        num_computing: Those that run a kernel or a copy: neither views nor allocations.
         num_replayed: Operations that a graph held.
         kernels: How often each of bitsandbytes' kernels ran.
     """
@@ -56,13 +57,14 @@ class Journal:
     attended: list[Attended] = field(default_factory=list)
     kernels: Counter[str] = field(default_factory=Counter)
     num_launched: int = 0
+    num_computing: int = 0
     num_replayed: int = 0
 
     def clear(self) -> None:
         """Begin anew."""
         for kept in (self.uploads, self.downloads, self.attended, self.kernels):
             kept.clear()
-        self.num_launched = self.num_replayed = 0
+        self.num_launched = self.num_computing = self.num_replayed = 0
 
     def copy(self, *, is_upload: bool, num_bytes: int) -> None:
         """Note a copy."""

@@ -33,6 +33,16 @@ _SYNCS = (
 )
 
 
+_ALLOCATIONS = (
+    aten.empty,
+    aten.empty_like,
+    aten.empty_strided,
+    aten.new_empty,
+    aten.detach,
+    aten._unsafe_view,
+)
+
+
 class FakeCudaError(RuntimeError):
     """What a real card would refuse."""
 
@@ -114,9 +124,10 @@ class CardMode(TorchDispatchMode):
         finally:
             self._tape = None
 
-    def launch(self, work: Work) -> Any:
+    def launch(self, work: Work, computes: bool = True) -> Any:
         """Run something that computes in the computer's memory as work of the card."""
         self.journal.num_launched += 1
+        self.journal.num_computing += computes
         result = work()
         if self._tape is not None:
             self._tape.add(work, result)
@@ -168,7 +179,8 @@ class CardMode(TorchDispatchMode):
         _check_devices(func, leaves)
         given = _each(_real, args)
         given_named = {name: _each(_real, value) for name, value in kwargs.items()}
-        result = self.launch(lambda: func(*given, **given_named))
+        computes = packet not in _ALLOCATIONS and not _is_view(func)
+        result = self.launch(lambda: func(*given, **given_named), computes)
         return self._on_card(result, leaves)
 
     def _new(self, real: Tensor) -> CardTensor:
@@ -256,6 +268,12 @@ def _each(change: Call, value: Any) -> Any:
         changed = [_each(change, one) for one in value]
         return tuple(changed) if isinstance(value, tuple) else changed
     return change(value)
+
+
+def _is_view(func: Any) -> bool:
+    """Does an operation return what it was given, in another shape?"""
+    returned = [one.alias_info for one in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in returned)
 
 
 def _picks(packet: Any, args: Any) -> bool:

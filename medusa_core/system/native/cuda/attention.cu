@@ -12,6 +12,13 @@
 // `mask_stride` numbers a row, or null. sums: [kv heads, splits, rows, head_dim];
 // statistics: [kv heads, splits, rows], the maximum (in powers of two) and the sum of weights.
 //
+// Launches of a CUDA graph, whose arguments never change, read the rest from device memory: `step`,
+// else null, has the number of committed keys, slots of a head, tree nodes, and for every layer the
+// addresses of its keys and values. A node sees the committed keys within its window (0 for all),
+// and the nodes whose bits are set in `visible`: [nodes, words of 32 bits]. The first split begins
+// a block of keys that depends on the number of committed keys alone, so that a row's sums are the
+// same whatever other nodes the tree has.
+//
 // Source: FlashDecoding (Dao et al. 2023).
 #include "device.cuh"
 
@@ -23,12 +30,53 @@ __device__ __forceinline__ float finish_score(float score, float softcap, float 
   return masked > kMasked ? masked : kMasked;
 }
 
+// The keys of one launch, and what its rows see of them.
+struct Keys {
+  const u16 *keys, *values;
+  u64 head_stride;
+  int num_keys, num_committed, window, mask_dtype, mask_stride, num_words;
+  const void* mask;
+  const long long *visible, *positions;
+};
+
+__device__ __forceinline__ Keys keys_of(
+    const u16* keys, const u16* values, int head_stride, int num_keys, const void* mask,
+    int mask_dtype, int mask_stride, const long long* step, const long long* visible,
+    const long long* positions, int nodes, int window, int layer, int head_dim) {
+  Keys of = {keys, values, (u64)head_stride, num_keys, num_keys, window, mask_dtype, mask_stride,
+             (nodes + 31) / 32, mask, visible, positions};
+  if (!step) return of;
+  of.num_committed = (int)step[0];
+  of.head_stride = step[1] * head_dim;
+  of.num_keys = of.num_committed + (int)step[2];
+  of.keys = (const u16*)step[3 + 2 * layer];
+  of.values = (const u16*)step[4 + 2 * layer];
+  return of;
+}
+
+// Tiles of one split, of `tile` keys each.
+__device__ __forceinline__ int tiles_per_split(int num_keys, int splits, int tile, bool is_step) {
+  int per_split = ((num_keys + tile - 1) / tile + splits - 1) / splits;
+  return is_step ? max(per_split, 256 / tile) : per_split;
+}
+
+__device__ __forceinline__ int end_of_split(const Keys& of, int split, int splits, int tile,
+                                            int per_split) {
+  int tiles = (of.num_keys + tile - 1) / tile;
+  return split == splits - 1 ? tiles : min((split + 1) * per_split, tiles);
+}
+
 // The additive mask of one score; keys past the last are masked, too.
-__device__ __forceinline__ float mask_of(
-    const void* mask, int mask_dtype, int mask_stride, int node, int key, int num_keys) {
-  if (key >= num_keys) return kMasked;
-  if (!mask) return 0;
-  float bias = load_number(mask, mask_dtype, (u64)node * mask_stride + key);
+__device__ __forceinline__ float mask_of(const Keys& of, int node, int key) {
+  if (key >= of.num_keys) return kMasked;
+  if (of.visible) {
+    int after = key - of.num_committed;
+    if (after >= 0)
+      return of.visible[node * of.num_words + (after >> 5)] >> (after & 31) & 1 ? 0 : kMasked;
+    return of.window && key <= of.positions[node] - of.window ? kMasked : 0;
+  }
+  if (!of.mask) return 0;
+  float bias = load_number(of.mask, of.mask_dtype, (u64)node * of.mask_stride + key);
   return bias > kMasked ? bias * kLog2E : kMasked;
 }
 
@@ -45,7 +93,8 @@ __device__ __forceinline__ void attend_mma(
     const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,
     int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,
     float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,
-    double softcap) {
+    const long long* step, const long long* visible, const long long* positions, int window,
+    int layer, double softcap) {
   int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int group = q_heads / kv_heads, rows = nodes * group, blocks_of_rows = (rows + 63) / 64;
   int of_rows = blockIdx.x % blocks_of_rows, rest = blockIdx.x / blocks_of_rows;
@@ -58,8 +107,14 @@ __device__ __forceinline__ void attend_mma(
     node[i] = row[i] % nodes;
     q_at[i] = ((u64)node[i] * q_heads + head * group + row[i] / nodes) * D + 8 * t;
   }
-  const u16* own_keys = keys + (u64)head * head_stride;
-  const u16* own_values = values + (u64)head * head_stride;
+  Keys of = keys_of(keys, values, head_stride, num_keys, mask, mask_dtype, mask_stride, step,
+                    visible, positions, nodes, window, layer, D);
+  num_keys = of.num_keys;
+  int per_split = tiles_per_split(of.num_committed, splits, 16, step != 0);
+  int end = end_of_split(of, split, splits, 16, per_split);
+  if (step && split * per_split >= end) return;  // keys for fewer splits: merge_splits knows
+  const u16* own_keys = of.keys + head * of.head_stride;
+  const u16* own_values = of.values + head * of.head_stride;
   u32 q_halves[D <= 128 ? D / 8 : 1][4];
   if (D <= 128) {
 #pragma unroll
@@ -72,15 +127,13 @@ __device__ __forceinline__ void attend_mma(
 #pragma unroll
   for (int i = 0; i < D / 8; i++)
     for (int j = 0; j < 4; j++) acc[i][j] = 0;
-  int tiles = (num_keys + 15) / 16, per_split = (tiles + splits - 1) / splits;
-  int end = min((split + 1) * per_split, tiles);
   for (int tile = split * per_split; tile < end; tile++) {
     float bias[2][4], highest = kMasked;
 #pragma unroll
     for (int half = 0; half < 2; half++)
       for (int i = 0; i < 4; i++) {
         int key = 16 * tile + 8 * half + 2 * t + (i & 1);
-        bias[half][i] = mask_of(mask, mask_dtype, mask_stride, node[i >> 1], key, num_keys);
+        bias[half][i] = mask_of(of, node[i >> 1], key);
         highest = fmaxf(highest, bias[half][i]);
       }
     if (max_warp(highest) <= kMasked) continue;  // keys that no row attends to are not read
@@ -93,16 +146,16 @@ __device__ __forceinline__ void attend_mma(
 #pragma unroll
       for (int c = 0; c < D / 32; c++) {
         uint4 pairs = *(const uint4*)(of_key + 32 * c);
-        u32 k[4] = {pairs.x, pairs.y, pairs.z, pairs.w};
+        u32 words[4] = {pairs.x, pairs.y, pairs.z, pairs.w};
 #pragma unroll
         for (int i = 0; i < 4; i += 2) {
           u32 a[4];
           for (int j = 0; j < 2; j++)
-            for (int of = 0; of < 2; of++)
-              a[of + 2 * j] = D <= 128 ? q_halves[4 * c + i + j][of]
-                                       : q_pair(q, q_dtype, q_at[of] + 32 * c + 2 * (i + j));
-          mma_16x8x16(scores[half], a, pair_as_halves(k[i], kv_dtype),
-                      pair_as_halves(k[i + 1], kv_dtype));
+            for (int k = 0; k < 2; k++)
+              a[k + 2 * j] = D <= 128 ? q_halves[4 * c + i + j][k]
+                                      : q_pair(q, q_dtype, q_at[k] + 32 * c + 2 * (i + j));
+          mma_16x8x16(scores[half], a, pair_as_halves(words[i], kv_dtype),
+                      pair_as_halves(words[i + 1], kv_dtype));
         }
       }
     }
@@ -168,14 +221,15 @@ __device__ __forceinline__ void attend_mma(
 }
 
 #define ATTEND_MMA(D)                                                                          \
-  extern "C" __global__ void __launch_bounds__(128) attend_mma_##D(                             \
+  extern "C" __global__ void __launch_bounds__(128) attend_mma_##D(                            \
       const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,            \
       int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,         \
       float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,      \
-      double softcap) {                                                                        \
+      const long long* step, const long long* visible, const long long* positions, int window, \
+      int layer, double softcap) {                                                             \
     attend_mma<D>(q, q_dtype, keys, values, kv_dtype, head_stride, mask, mask_dtype,           \
                   mask_stride, sums, statistics, nodes, q_heads, kv_heads, num_keys, splits,   \
-                  softcap);                                                                    \
+                  step, visible, positions, window, layer, softcap);                           \
   }
 ATTEND_MMA(64)
 ATTEND_MMA(96)
@@ -189,7 +243,8 @@ extern "C" __global__ void __launch_bounds__(128) attend_dot(
     const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,
     int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,
     float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,
-    double softcap, int head_dim) {
+    const long long* step, const long long* visible, const long long* positions, int window,
+    int layer, double softcap, int head_dim) {
   const int kRows = 4, kMostDims = 8;
   __shared__ float q_rows[16][256];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -204,8 +259,14 @@ extern "C" __global__ void __launch_bounds__(128) attend_dot(
   __syncthreads();
   first += kRows * warp;
   if (first >= rows) return;
-  const u16* own_keys = keys + (u64)head * head_stride;
-  const u16* own_values = values + (u64)head * head_stride;
+  Keys of = keys_of(keys, values, head_stride, num_keys, mask, mask_dtype, mask_stride, step,
+                    visible, positions, nodes, window, layer, head_dim);
+  num_keys = of.num_keys;
+  int per_split = tiles_per_split(of.num_committed, splits, 32, step != 0);
+  int end = end_of_split(of, split, splits, 32, per_split);
+  if (step && split * per_split >= end) return;  // keys for fewer splits: merge_splits knows
+  const u16* own_keys = of.keys + head * of.head_stride;
+  const u16* own_values = of.values + head * of.head_stride;
   float acc[kRows][kMostDims], top[kRows], total[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; r++) {
@@ -213,15 +274,13 @@ extern "C" __global__ void __launch_bounds__(128) attend_dot(
     total[r] = 0;
     for (int i = 0; i < kMostDims; i++) acc[r][i] = 0;
   }
-  int tiles = (num_keys + 31) / 32, per_split = (tiles + splits - 1) / splits;
-  int end = min((split + 1) * per_split, tiles);
   for (int tile = split * per_split; tile < end; tile++) {
     int key = 32 * tile + lane;
     float bias[kRows], scores[kRows], highest = kMasked;
 #pragma unroll
     for (int r = 0; r < kRows; r++) {
       int node = min(first + r, rows - 1) % nodes;
-      bias[r] = mask_of(mask, mask_dtype, mask_stride, node, key, num_keys);
+      bias[r] = mask_of(of, node, key);
       highest = fmaxf(highest, bias[r]);
       scores[r] = 0;
     }
@@ -272,18 +331,25 @@ extern "C" __global__ void __launch_bounds__(128) attend_dot(
 }
 
 // Joins the splits of each row: a block per row of every KV head, a thread per dimension.
-// sinks: a score for each query head that belongs to no key, or null. out: as q.
+// sinks: a score for each query head that belongs to no key, or null. out: as q, or PREPARED and
+// divided by `out_scale`. tile: keys of a tile of the kernel that attended.
 extern "C" __global__ void __launch_bounds__(256) merge_splits(
     const float* sums, const float2* statistics, const void* sinks, int sinks_dtype, void* out,
-    int dtype, int nodes, int q_heads, int kv_heads, int splits, int head_dim) {
-  int group = q_heads / kv_heads, rows = nodes * group;
+    int dtype, int nodes, int q_heads, int kv_heads, int splits, int head_dim,
+    const long long* step, int tile, double out_scale) {
+  int group = q_heads / kv_heads, rows = nodes * group, used = splits;
+  if (step) {
+    int tiles = (int)(step[0] + step[2] + tile - 1) / tile;
+    int per_split = tiles_per_split((int)step[0], splits, tile, true);
+    used = min(splits, (tiles + per_split - 1) / per_split);
+  }
   int row = blockIdx.x % rows, head = blockIdx.x / rows, q_head = head * group + row / nodes;
   float top = kMasked, total = 0, sum = 0;
   float sink = sinks ? load_number(sinks, sinks_dtype, q_head) * kLog2E : kMasked;
-  for (int split = 0; split < splits; split++)
+  for (int split = 0; split < used; split++)
     top = fmaxf(top, statistics[((u64)head * splits + split) * rows + row].x);
   top = fmaxf(top, sink);
-  for (int split = 0; split < splits; split++) {
+  for (int split = 0; split < used; split++) {
     u64 at = ((u64)head * splits + split) * rows + row;
     float factor = exp2f(statistics[at].x - top);
     total += factor * statistics[at].y;
@@ -291,5 +357,10 @@ extern "C" __global__ void __launch_bounds__(256) merge_splits(
   }
   if (sinks) total += exp2f(sink - top);
   u64 to = ((u64)(row % nodes) * q_heads + q_head) * head_dim + threadIdx.x;
-  if (threadIdx.x < head_dim) store_number(out, dtype, to, sum / total);
+  if (threadIdx.x >= head_dim) return;
+  float mixed = total > 0 ? sum / total : 0;  // rows of padding may see nothing
+  if (dtype == PREPARED)
+    ((u16*)out)[prepared_place(to)] = float_to_half(mixed / (float)out_scale);
+  else
+    store_number(out, dtype, to, mixed);
 }

@@ -92,12 +92,46 @@ __device__ __forceinline__ float max_warp(float x) {
   return x;
 }
 
+// The same for a block of 256 threads; `of_warps` has eight numbers in shared memory.
+__device__ __forceinline__ float sum_block(float x, float* of_warps) {
+  x = sum_warp(x);
+  __syncthreads();  // an earlier sum has been read
+  if ((threadIdx.x & 31) == 0) of_warps[threadIdx.x >> 5] = x;
+  __syncthreads();
+  x = 0;
+  for (int i = 0; i < 8; i++) x += of_warps[i];
+  return x;
+}
+
+__device__ __forceinline__ float max_block(float x, float* of_warps) {
+  x = max_warp(x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) of_warps[threadIdx.x >> 5] = x;
+  __syncthreads();
+  for (int i = 0; i < 8; i++) x = fmaxf(x, of_warps[i]);
+  return x;
+}
+
+// The smallest power of two that is at least x.
+__device__ __forceinline__ float power_of_two(float x) {
+  int exponent = 0;
+  frexpf(x, &exponent);
+  return ldexpf(1, max(exponent, -100));  // the bound keeps tiny numbers from a division by zero
+}
+
 __device__ __forceinline__ u32 pack_halves(float low, float high) {
   return (u32)float_to_half(low) | (u32)float_to_half(high) << 16;
 }
 
 // Numbers of activations, residuals and results: the dtype that the model computes in.
-enum Dtype { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2 };
+// PREPARED: scaled halves that rows_mma reads; see prepared_place.
+enum Dtype { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2, PREPARED = 3 };
+
+// rows_mma reads eight neighbours in the order 0 2 1 3 4 6 5 7 (load_halves).
+__device__ __forceinline__ u64 prepared_place(u64 index) {
+  u64 of_eight = index & 7;
+  return index - of_eight + ((of_eight & 4) | (of_eight & 1) << 1 | (of_eight >> 1 & 1));
+}
 
 __device__ __forceinline__ float load_number(const void* numbers, int dtype, u64 index) {
   if (dtype == FLOAT32) return ((const float*)numbers)[index];

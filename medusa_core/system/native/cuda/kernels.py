@@ -24,8 +24,9 @@ from medusa_core.system.resources import native_dir
 log = logging.getLogger(__name__)
 
 Argument = Tensor | int | float | None
-SOURCES = ("rows", "attention")
+SOURCES = ("rows", "attention", "fused")
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # `Dtype` of device.cuh
+PREPARED = 3  # another one: scaled halves in the order that rows_mma reads
 
 
 class Kernels(Protocol):
@@ -61,6 +62,20 @@ class CardKernels:
         kernel((grid, 1, 1), (threads, 1, 1), [self._null if a is None else a for a in args])
 
 
+_wrong: dict[torch.device, list[str]] = {}
+
+
+def report_wrong(device: torch.device, kernel: str) -> None:
+    """Remember that a kernel gives wrong numbers on a card, and that others replace it."""
+    log.warning("%s computes wrong numbers on %s: torch replaces it", kernel, cuda.name(device))
+    _wrong.setdefault(device, []).append(kernel)
+
+
+def wrong_kernels(device: torch.device) -> tuple[str, ...]:
+    """Return the kernels that failed their checks on a card so far."""
+    return tuple(_wrong.get(device, ()))
+
+
 @cache
 def load_kernels(device: torch.device) -> Kernels | None:
     """Load the kernels for a card; None where that fails, and torch's own kernels serve."""
@@ -69,6 +84,7 @@ def load_kernels(device: torch.device) -> Kernels | None:
         modules = [cuda.load_kernels(lzma.decompress(path.read_bytes()), device) for path in paths]
     except (RuntimeError, OSError, lzma.LZMAError) as error:
         log.warning("the kernels for %s can't be loaded", cuda.name(device), exc_info=error)
+        _wrong.setdefault(device, []).append("all kernels (they can't be loaded)")
         return None
     return CardKernels(modules, device)
 

@@ -15,20 +15,24 @@ __device__ __forceinline__ float activate(int activation, float gate, float up) 
   return 0.5f * gate * (1 + tanhf(inner)) * up;
 }
 
-// Writes one output: the activation of gate and up, or a value and the residual.
+// Writes one output: the activation of gate and up, or a value and the residual. PREPARED outputs
+// are divided by out_scales[row].
 __device__ __forceinline__ void write_output(
-    void* y, const float* bias, const void* residual, int dtype, int activation, int row, int n,
-    int outputs, int stride, float value, float up) {
+    void* y, const float* bias, const void* residual, const float* out_scales, int dtype,
+    int activation, int row, int n, int outputs, int stride, float value, float up) {
   u64 at = (u64)row * stride + n;
   if (bias) value += bias[n];
   if (activation) value = activate(activation, value, bias ? up + bias[outputs + n] : up);
+  if (dtype == PREPARED) {
+    ((u16*)y)[prepared_place(at)] = float_to_half(value / out_scales[row]);
+    return;
+  }
   if (residual) value += load_number(residual, dtype, at);
   store_number(y, dtype, at, value);
 }
 
 #if HAS_TENSOR_CORES
-// Activations as halves for rows_mma: each row is scaled by a power of two, so that none overflows,
-// and eight neighbours are stored in the order 0 2 1 3 4 6 5 7 (load_halves).
+// Activations as halves for rows_mma: each row is scaled by a power of two, so that none overflows.
 //
 // Launch: a block per row. prepared: [rows, columns], row_scales: [rows].
 extern "C" __global__ void __launch_bounds__(256) prepare_rows(
@@ -39,18 +43,9 @@ extern "C" __global__ void __launch_bounds__(256) prepare_rows(
   float largest = 0;
   for (int i = threadIdx.x; i < columns; i += blockDim.x)
     largest = fmaxf(largest, fabsf(load_number(x, dtype, first + i)));
-  largest = max_warp(largest);
-  if ((threadIdx.x & 31) == 0) largest_of_warps[threadIdx.x >> 5] = largest;
-  __syncthreads();
-  for (int i = 0; i < 8; i++) largest = fmaxf(largest, largest_of_warps[i]);
-  int exponent = 0;
-  frexpf(largest, &exponent);
-  // The largest becomes 128 to 256; the bound keeps rows of tiny numbers from dividing by zero.
-  float scale = ldexpf(1, max(exponent, -100) - 8);
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) {
-    int of_eight = i & 7, place = (of_eight & 4) | (of_eight & 1) << 1 | (of_eight >> 1 & 1);
-    prepared[first + i - of_eight + place] = float_to_half(load_number(x, dtype, first + i) / scale);
-  }
+  float scale = power_of_two(max_block(largest, largest_of_warps)) / 256;
+  for (int i = threadIdx.x; i < columns; i += blockDim.x)
+    prepared[prepared_place(first + i)] = float_to_half(load_number(x, dtype, first + i) / scale);
   if (threadIdx.x == 0) row_scales[row] = scale;
 }
 
@@ -58,13 +53,13 @@ extern "C" __global__ void __launch_bounds__(256) prepare_rows(
 // fourth group of columns, and their sums are added in the order of the warps.
 //
 // With an activation the weights are gate and up projection, `outputs` rows each: a warp has eight
-// of both. x, row_scales: from prepare_rows. y, residual: rows of
-// `stride` numbers each, of which these are the first `outputs`.
+// of both. x, row_scales: from prepare_rows or norm_rows. y, residual: rows of `stride` numbers
+// each, of which these are the first `outputs`; they may be the same.
 template <class Format, int TILES>
 __device__ __forceinline__ void rows_mma(
     const u8* weights, const u16* x, const float* row_scales, void* y, int dtype,
-    const float* bias, const void* residual, int activation, int outputs, int stride, int columns,
-    int num_rows) {
+    const float* bias, const void* residual, const float* out_scales, int activation, int outputs,
+    int stride, int columns, int num_rows) {
   const int kWarps = 4;
   __shared__ float sums[kWarps][TILES * 128];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -112,7 +107,7 @@ __device__ __forceinline__ void rows_mma(
       value += sums[w][row * 16 + place];
       if (activation) up += sums[w][row * 16 + place + 8];
     }
-    write_output(y, bias, residual, dtype, activation, row, n, outputs, stride, value * scale,
+    write_output(y, bias, residual, out_scales, dtype, activation, row, n, outputs, stride, value * scale,
                  up * scale);
   }
 }
@@ -120,10 +115,10 @@ __device__ __forceinline__ void rows_mma(
 #define ROWS_MMA(FORMAT, NAME, TILES, ROWS)                                                   \
   extern "C" __global__ void __launch_bounds__(128) rows_mma_##NAME##_##ROWS(                 \
       const u8* weights, const u16* x, const float* row_scales, void* y, int dtype,           \
-      const float* bias, const void* residual, int activation, int outputs, int stride,       \
-      int columns, int num_rows) {                                                                         \
-    rows_mma<FORMAT, TILES>(weights, x, row_scales, y, dtype, bias, residual, activation,     \
-                            outputs, stride, columns, num_rows);                              \
+      const float* bias, const void* residual, const float* out_scales, int activation,       \
+      int outputs, int stride, int columns, int num_rows) {                                   \
+    rows_mma<FORMAT, TILES>(weights, x, row_scales, y, dtype, bias, residual, out_scales,     \
+                            activation, outputs, stride, columns, num_rows);                  \
   }
 #define ALL_ROWS_MMA(FORMAT, NAME)                                    \
   ROWS_MMA(FORMAT, NAME, 1, 8) ROWS_MMA(FORMAT, NAME, 2, 16)          \
@@ -177,8 +172,8 @@ __device__ __forceinline__ void dot_row(
 template <class Format, int ROWS>
 __device__ __forceinline__ void rows_dot(
     const u8* weights, const u32* codes, const float* scales, void* y, int dtype,
-    const float* bias, const void* residual, int activation, int outputs, int stride, int columns,
-    int num_rows) {
+    const float* bias, const void* residual, const float* out_scales, int activation, int outputs,
+    int stride, int columns, int num_rows) {
   int lane = threadIdx.x & 31, n = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
   if (n >= outputs) return;
   u64 bytes = Format::row_bytes(columns);
@@ -194,16 +189,16 @@ __device__ __forceinline__ void rows_dot(
       up = activation ? ups[r] : 0;
     }
   if (lane < num_rows)
-    write_output(y, bias, residual, dtype, activation, lane, n, outputs, stride, value, up);
+    write_output(y, bias, residual, out_scales, dtype, activation, lane, n, outputs, stride, value, up);
 }
 
 #define ROWS_DOT(FORMAT, NAME, ROWS)                                                          \
   extern "C" __global__ void __launch_bounds__(128) rows_dot_##NAME##_##ROWS(                 \
       const u8* weights, const u32* codes, const float* scales, void* y, int dtype,           \
-      const float* bias, const void* residual, int activation, int outputs, int stride,       \
-      int columns, int num_rows) {                                                                         \
-    rows_dot<FORMAT, ROWS>(weights, codes, scales, y, dtype, bias, residual, activation,      \
-                           outputs, stride, columns, num_rows);                               \
+      const float* bias, const void* residual, const float* out_scales, int activation,       \
+      int outputs, int stride, int columns, int num_rows) {                                   \
+    rows_dot<FORMAT, ROWS>(weights, codes, scales, y, dtype, bias, residual, out_scales,      \
+                           activation, outputs, stride, columns, num_rows);                   \
   }
 #define ALL_ROWS_DOT(FORMAT, NAME)                           \
   ROWS_DOT(FORMAT, NAME, 1) ROWS_DOT(FORMAT, NAME, 4) ROWS_DOT(FORMAT, NAME, 8)

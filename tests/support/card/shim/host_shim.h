@@ -152,6 +152,8 @@ inline void run_block(unsigned threads) {
 #define blockDim shim::block_size
 #define gridDim shim::grid_size
 
+inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+
 inline void __syncthreads() { shim::wait(shim::AT_BLOCK); }
 
 inline float half_to_float(u16 bits) {

@@ -1,0 +1,148 @@
+"""Decoding steps by fused kernels: as torch's, in few launches, one graph for all caches."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from medusa_core.engine.session import Session
+from medusa_core.engine.start import start_generation
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDone
+from medusa_core.runtime.backends.cuda_step import FusedDecoder
+from medusa_core.runtime.runner import graphs
+from medusa_core.runtime.runner.buckets import LENGTH_BUCKETS
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+from medusa_core.speculation.tuning.row_policy import RowPolicy
+from tests.support.card.card import fake_cuda
+from tests.support.card.host_kernels import HostKernels
+from tests.support.card.tensor import CardMode
+from tests.support.engine.fakes import oracle_spec
+from tests.support.engine.laws import decode, plainly, take_step, user_says
+from tests.support.models.gguf_files import write_as_gguf
+from tests.support.models.tiny import TinySpec, write_tiny
+
+IDS = [7 + (5 * i) % 290 for i in range(30)]
+TREE = TokenTree(
+    TreeShape.from_paths([(0,), (1,), (0, 0), (0, 0, 0), (2,)]), (40, 41, 42, 43, 44, 45)
+)
+MESSAGES = user_says("Tell me a story about a lighthouse.")
+SIZES = {"hidden_size": 64, "intermediate_size": 96, "seed": 51}
+FAMILIES = {
+    "llama": TinySpec(**SIZES),
+    "biases": TinySpec("qwen2", **SIZES),
+    "norms of heads": TinySpec("qwen3", **SIZES),
+    "a window": TinySpec("mistral", **SIZES),
+}
+
+
+@contextmanager
+def on_card(
+    path: Path, kernels: HostKernels, capability: tuple[int, int] = (8, 6), graphs: bool = False
+) -> Iterator[tuple[CardMode, Target]]:
+    """A card with a loaded GGUF file."""
+    with fake_cuda(capability, kernels=kernels, graphs_pay=graphs) as card:
+        with card.waiting():
+            target = load_target(path, None, LoadOptions(device="cuda"))
+        yield card, target
+
+
+def verified(runner: ResidentRunner, length: int, tree: TokenTree = TREE) -> torch.Tensor:
+    kv = runner.new_cache(64)
+    runner.extend(IDS[:length], kv)
+    return runner.verify(PlacedTree(tree, kv)).cpu().float()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("capability", [(6, 1), (7, 5), (8, 6)], ids=["dp4a", "fp16", "bf16"])
+def test_a_fused_step_gives_what_torch_gives(
+    family: str, capability: tuple[int, int], kernels: HostKernels, tmp_path: Path
+) -> None:
+    folder = write_tiny(tmp_path / "tiny", FAMILIES[family])
+    path = write_as_gguf(folder, tmp_path / "x.gguf", "q4_0", others={"attn_v": "q8_0"})
+    with on_card(path, kernels, capability) as (_, target), torch.inference_mode():
+        runner = target.runner
+        assert isinstance(runner, StaticRunner)
+        assert runner._fused is not None
+        resident = ResidentRunner(runner._model, target.precision)
+        for taps, length in (((), 30), ((0, 2), 3)):
+            for each in (runner, resident):
+                each.tap(taps)
+            found, expected = (verified(each, length) for each in (runner, resident))
+            error = (found - expected).norm() / expected.norm()
+            assert error < (1e-5 if target.precision.compute == torch.float32 else 0.03)
+
+
+def test_a_graph_serves_every_cache_and_length(kernels: HostKernels, tmp_path: Path) -> None:
+    spec = TinySpec(context_tokens=1024, **SIZES)
+    path = write_as_gguf(write_tiny(tmp_path / "tiny", spec), tmp_path / "x", "q4_0")
+    with on_card(path, kernels, (6, 1), graphs=True) as (card, target), torch.inference_mode():
+        runner = target.runner
+        assert isinstance(runner, StaticRunner)
+        resident = ResidentRunner(runner._model, target.precision)
+        for capacity, length in ((64, 5), (700, 600), (90, 30)):
+            both = []
+            for each in (runner, resident):
+                kv = each.new_cache(capacity)
+                for first in range(0, length, 200):
+                    each.extend([9 + i % 280 for i in range(first, min(length, first + 200))], kv)
+                card.journal.clear()
+                both.append(each.verify(PlacedTree(TREE, kv)).cpu())
+                assert (card.journal.num_replayed > 0) == (each is runner)
+            assert (both[0] - both[1]).norm() / both[1].norm() < 1e-5
+        assert length < LENGTH_BUCKETS[0] < 600
+        assert len(runner._steps) == 1
+
+
+def test_a_step_of_32_layers_takes_few_launches_and_waits_once(
+    kernels: HostKernels, tmp_path: Path
+) -> None:
+    spec = TinySpec(num_layers=32, **SIZES)
+    path = write_as_gguf(write_tiny(tmp_path / "tiny", spec), tmp_path / "x.gguf", "q4_0")
+    counted = {}
+    not_tried = patch.object(graphs, "choose_static", lambda *of: None)
+    with not_tried, on_card(path, kernels) as (card, target), torch.inference_mode():
+        resident = target.runner
+        assert isinstance(resident, ResidentRunner)
+        model, precision = resident._model, target.precision
+        with card.waiting():
+            fused = StaticRunner(model, precision, fused=FusedDecoder.of(model, precision))
+        for name, runner in (("torch", resident), ("fused", fused)):
+            kv = runner.new_cache(64)
+            runner.extend(IDS, kv)
+            runner.verify(PlacedTree(TREE, kv))  # allocates its buffers
+            card.journal.clear()
+            runner.logits(runner.verify(PlacedTree(TREE, kv)))
+            counted[name] = card.journal.num_computing
+    assert counted["fused"] <= 320 < 900 < counted["torch"], counted
+
+
+@pytest.mark.parametrize("rule", ["greedy", "sample"])
+def test_a_step_waits_once_and_drafts_change_no_token(
+    rule: str, kernels: HostKernels, tmp_path: Path
+) -> None:
+    path = write_as_gguf(write_tiny(tmp_path / "tiny", FAMILIES["llama"]), tmp_path / "x", "q4_0")
+    settings = GenerateSettings("medusa", rule, seed=4, top_k=40, max_new_tokens=16, tree_rows=12)
+    with on_card(path, kernels, graphs=True) as (card, target):
+        plain = decode(target, plainly(settings), MESSAGES)
+        oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
+        request = Generate("s", "r", MESSAGES, settings)
+        generation = start_generation(request, target, Session(target), RowPolicy(target), oracle)
+        token_ids, downloads = [], []
+        while not generation.is_done:
+            card.journal.clear()
+            for event in take_step(generation):
+                if isinstance(event, StepDone):
+                    token_ids += event.token_ids
+                    if event.step:
+                        downloads.append(len(card.journal.downloads))
+    assert tuple(token_ids) == plain.token_ids
+    assert len(downloads) < 12  # of 16 tokens
+    assert max(downloads) <= 1
