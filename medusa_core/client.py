@@ -182,7 +182,7 @@ class Client:
             session_id: Id of the conversation, whose cached rows are reused.
             messages: The conversation, oldest message first.
             settings: Generation settings.
-            keep_tokens: See `Generate`.
+            keep_tokens: Tokens of a continued answer to keep; None for all.
             records: Whether to yield a `StepTrace` after every step.
 
         Yields:

@@ -177,7 +177,7 @@ def peak_bytes(
 
 
 def joint_plan_of(config: HeadsConfig, target: Target, longest: int) -> JointPlan:
-    """Return what training the target's LoRA needs, too."""
+    """Plan the memory for training a LoRA of the target together with the heads."""
     texts = texts_per_step(config)
     return plan_joint(target.config, target.formats, config.rank, texts, longest)
 

@@ -33,7 +33,7 @@ class NativeWeights:
     """Weights of consecutive outputs, as the library reads them.
 
     Attributes:
-        weight: In the layout of its type. [flat]
+        weight: Weights in the layout of their type. [flat]
         scale: Scales of int8 weights, float32 [outputs]; None for other types.
         type: Type of the weights.
         outputs: Number of outputs.

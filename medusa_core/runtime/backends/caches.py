@@ -174,7 +174,7 @@ class SequenceRows(NamedTuple):
     """The rows of one sequence in a pass.
 
     Attributes:
-        rows: Range of the pass.
+        rows: Range of its rows in the pass.
         mask: Additive attention mask, or None; see `attend_by_products`.
         kv: Cache with as many rows reserved.
         tree: Dependencies between the rows; None for models without recurrent layers.

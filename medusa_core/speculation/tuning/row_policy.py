@@ -128,7 +128,7 @@ class RowPolicy:
         return budget._replace(levels=max(levels, least))
 
     def tokens_per_s(self, settings: GenerateSettings, length: int) -> float:
-        """Expected tokens that a second is worth: drafts must yield more; 1 without costs.
+        """Tokens per second that a row of drafts must exceed to be profitable; 1 without costs.
 
         Args:
             settings: The answer's settings.
@@ -150,7 +150,7 @@ class RowPolicy:
         Args:
             settings: The answer's settings.
             sources: Names of the sources that are queried level by level.
-            tokens_per_s: Expected tokens that a second is worth.
+            tokens_per_s: Tokens per second that drafts must exceed, to convert seconds to tokens.
         """
         assert self.costs is not None  # by the caller
         kind = AnswerKind.of(settings)

@@ -73,7 +73,7 @@ class _InlineState(StateInline):
 
 
 class _InlineParser(ParserInline):
-    """Inline parser with `_InlineState`."""
+    """Parser of inline Markdown that uses `_InlineState`."""
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
         """Parse inline Markdown with our state class."""
