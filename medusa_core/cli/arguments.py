@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.chats.setting import (
-    Setting,
     SettingGroup,
     When,
 )
@@ -130,7 +129,7 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
             default = None if setting.when is When.DRAWS else getattr(defaults, name)
             options = [f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ())]
             groups[setting.group].add_argument(
-                *options, type=kind, default=default, help=_help(setting)
+                *options, type=kind, default=default, help=setting.help.replace("%", "%%")
             )
     sampling.add_argument(
         "--logit-bias", action="append", default=[], metavar="ID:BIAS", help="add to a token"
@@ -213,11 +212,6 @@ def rule_of(args: argparse.Namespace) -> str:
     is_cold = args.temperature == 0
     rule: str = args.rule or (_SAMPLE if sampling and not is_cold else _GREEDY)
     return rule
-
-
-def _help(setting: Setting) -> str:
-    """Return the help of a setting, with percent signs escaped for argparse."""
-    return setting.help.replace("%", "%%")
 
 
 def _bias(text: str) -> tuple[int, float]:

@@ -101,17 +101,14 @@ def as_json(
     workload: Workload, machine: MachineRates, policies: dict[str, FoundPolicy]
 ) -> dict[str, Any]:
     """Return the fields of `--json`."""
-    rates = {name: _finite(value) for name, value in asdict(machine).items()}
+    rates = {
+        name: 1e30 if value == float("inf") else value for name, value in asdict(machine).items()
+    }
     return {
         "work": asdict(workload),
         "machine": rates,
         **{name.replace(" ", "_"): found_as_json(each) for name, each in policies.items()},
     }
-
-
-def _finite(value: Any) -> Any:
-    """Replace infinity, which JSON lacks: the rate of a link that takes no time."""
-    return 1e30 if value == float("inf") else value
 
 
 def _checked(args: argparse.Namespace, config: ModelConfig) -> int:

@@ -179,7 +179,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
         raise bad_setting("transformer_layer_config")
     is_third = "state_norm" in names
     own_columns = shapes[names["lm_head"]][:1] if is_third and "lm_head" in names else (0,)
-    count = _num_layers(names)
+    count = 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=0)
     wanted = [*_ALWAYS, *(_OF_THREE if is_third else ())]
     wanted += [f"{n}.{part}" for n in range(1, count) for part in (*_IN_EACH, "attention_norm")]
     missing = [part for part in wanted if part not in names]
@@ -255,11 +255,6 @@ def _check_norms(
     queries, keys = ({p[:-6] for p in names if p.endswith(f"{c}_norm")} for c in "qk")
     if queries != keys:
         raise HeadsError("The EAGLE head norms queries or keys alone.", "Download the heads again.")
-
-
-def _num_layers(names: Mapping[str, str]) -> int:
-    """Return the number of layers."""
-    return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=0)
 
 
 def _mask_token(raw: Mapping[str, Any]) -> int:

@@ -42,7 +42,9 @@ def read_heads(files: HeadFiles, target: HeadsTarget) -> MedusaHeads:
     config, precision, shared_weights, formats = target
     checkpoint, parts = files.checkpoint, _parts(files.shapes)
     # Check shapes first: the heads may be larger than the free memory.
-    shapes_only = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))
+    shapes_only = _head_set(
+        checkpoint, parts, lambda name: torch.empty(checkpoint.shape(name), device="meta")
+    )
     _check_alike(shapes_only)
     _check_fit(shapes_only, config)
 
@@ -123,11 +125,6 @@ def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
         None if token_map is None else checkpoint.integers(token_map),
         None if one is None else read(one),
     )
-
-
-def _shape_only(checkpoint: Checkpoint, name: str) -> Tensor:
-    """Return a tensor on the meta device."""
-    return torch.empty(checkpoint.shape(name), device="meta")
 
 
 def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:

@@ -14,7 +14,6 @@ from medusa_core.messages import (
     StepDone,
     StepLogprobs,
     StopReason,
-    TokenLogprob,
 )
 from medusa_core.models.text.tool_calls.events import ContentDelta, ToolCallEvent
 from medusa_core.models.text.tool_calls.parser import ToolCallParser
@@ -232,12 +231,7 @@ class AnswerReader:
 def _scored(scores: StepLogprobs) -> Iterator[ScoredToken]:
     """Yield the tokens of a step with their alternatives."""
     for chosen, alternatives in zip(scores.chosen, scores.alternatives, strict=True):
-        yield ScoredToken(chosen, tuple(_best_first(alternatives)))
-
-
-def _best_first(alternatives: Iterable[TokenLogprob]) -> list[TokenLogprob]:
-    """Sort alternatives by log probability, the highest first."""
-    return sorted(alternatives, key=lambda token: -token.logprob)
+        yield ScoredToken(chosen, tuple(sorted(alternatives, key=lambda token: -token.logprob)))
 
 
 def _joined(deltas: Iterable[TextDelta]) -> Iterator[TextDelta]:

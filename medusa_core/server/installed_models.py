@@ -48,7 +48,7 @@ class InstalledModels:
             for model in installed
             if model.contents.kind in _LOADABLE and model.is_complete
         ]
-        first = next((pair for pair in named if _is_same(pair[1], self._first)), None)
+        first = next((pair for pair in named if pair[1].resolve() == self._first.resolve()), None)
         demo = demo_model_dir()
         found: dict[Path, ServedModel] = {}
         for name, path in (first or (_name(self._first), self._first), *named, (demo.name, demo)):
@@ -85,8 +85,3 @@ def _unique(models: Iterable[ServedModel]) -> tuple[ServedModel, ...]:
     for model in models:
         found.setdefault(model.model_id.casefold(), model)
     return tuple(found.values())
-
-
-def _is_same(left: Path, right: Path) -> bool:
-    """Whether two paths lead to the same file."""
-    return left.resolve() == right.resolve()

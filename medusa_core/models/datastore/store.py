@@ -136,7 +136,7 @@ class AnswerStore:
         Raises:
             StorageError: The database can't be written.
         """
-        database, tokens = self._open(), _packed(token_ids)
+        database, tokens = self._open(), _little_endian(token_ids).tobytes()
         known = database.row(
             "SELECT number FROM answers WHERE conversation = ? AND tokens = ?",
             *(conversation_id, tokens),
@@ -238,11 +238,6 @@ class AnswerStore:
                         f"{copy} can't be deleted: {error.strerror or error}.",
                         "It may hold what was deleted: remove it yourself.",
                     ) from error
-
-
-def _packed(token_ids: array[int]) -> bytes:
-    """Encode token ids as little-endian int32."""
-    return _little_endian(token_ids).tobytes()
 
 
 def _unpacked(number: int, start: int, tokens: bytes, vocab_size: int) -> AnswerText:
