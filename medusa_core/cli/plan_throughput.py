@@ -101,6 +101,7 @@ def as_json(
     workload: Workload, machine: MachineRates, policies: dict[str, FoundPolicy]
 ) -> dict[str, Any]:
     """Return the fields of `--json`."""
+    # JSON has no infinity, the rate of a link that takes no time.
     rates = {
         name: 1e30 if value == float("inf") else value for name, value in asdict(machine).items()
     }

@@ -413,7 +413,8 @@ def _check_layers(config: ModelConfig) -> None:
             )
     if all(isinstance(shape, NoShape) for shape in config.layers):
         raise ModelError(
-            "A model whose layers mix no tokens isn't supported.", "Choose another model."
+            "A model without attention and recurrent layers isn't supported.",
+            "Choose another model.",
         )
     routings = (block.moe.routing for block in config.blocks if block.moe is not None)
     for routing in routings:

@@ -1492,8 +1492,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Modell eines anderen Rechners kann das nicht: {0}.</translation>
     </message>
     <message>
-        <source>A model whose layers mix no tokens isn&apos;t supported.</source>
-        <translation>Ein Modell, dessen Schichten keine Tokens mischen, wird nicht unterstützt.</translation>
+        <source>A model without attention and recurrent layers isn&apos;t supported.</source>
+        <translation>Ein Modell ohne Aufmerksamkeit und rekurrente Schichten wird nicht unterstützt.</translation>
     </message>
     <message>
         <source>A model without attention has no layer for multi-token prediction.</source>
@@ -2608,8 +2608,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
     </message>
     <message>
-        <source>Layers of this model rotate in more than two ways, which isn&apos;t supported.</source>
-        <translation>Schichten dieses Modells drehen auf mehr als zwei Weisen, was nicht unterstützt wird.</translation>
+        <source>This model has more than two kinds of RoPE, which isn&apos;t supported.</source>
+        <translation>Dieses Modell hat mehr als zwei Arten von RoPE, was nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>Layers of {0} models can&apos;t be with other machines: some hold states, or use what others hold.</source>
@@ -2620,8 +2620,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
     </message>
     <message>
-        <source>Layers with a window that turn by {0} aren&apos;t supported.</source>
-        <translation>Schichten mit Fenster, die nach {0} drehen, werden nicht unterstützt.</translation>
+        <source>Sliding-window layers with RoPE of type {0} aren&apos;t supported.</source>
+        <translation>Schichten mit gleitendem Fenster und RoPE der Art {0} werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>Leave out --cache-quant and --sparse-attention.</source>
@@ -3936,8 +3936,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Diese Gewichte enthalten neben den Köpfen ein Modell.</translation>
     </message>
     <message>
-        <source>This Granite doesn&apos;t turn queries and keys by position, which isn&apos;t supported.</source>
-        <translation>Dieses Granite dreht Anfragen und Schlüssel nicht nach ihrer Stelle, was nicht unterstützt wird.</translation>
+        <source>This Granite has no RoPE, which isn&apos;t supported.</source>
+        <translation>Dieses Granite hat kein RoPE, was nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>This PDF holds no text; it may be scanned.</source>
@@ -4056,8 +4056,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dieses Modell der Architektur {0} hat Experten.</translation>
     </message>
     <message>
-        <source>This model turns {0} of the {1} numbers of a head by position, which isn&apos;t supported for architecture {2}.</source>
-        <translation>Dieses Modell dreht {0} der {1} Zahlen eines Kopfes nach der Position, was für die Architektur {2} nicht unterstützt wird.</translation>
+        <source>This model has a partial RoPE of {0} of {1} dimensions per head, which isn&apos;t supported for architecture {2}.</source>
+        <translation>Dieses Modell hat ein partielles RoPE aus {0} von {1} Dimensionen je Kopf, was für die Architektur {2} nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>This policy needs {0} MiB more of the computer&apos;s memory than is free.</source>
@@ -4092,8 +4092,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Token {0} ist keines von {1}.</translation>
     </message>
     <message>
-        <source>Tokens of this model see those behind them: it can&apos;t write text.</source>
-        <translation>Tokens dieses Modells sehen die hinter ihnen: Es kann keinen Text schreiben.</translation>
+        <source>This model attends in both directions: it can&apos;t generate text.</source>
+        <translation>Dieses Modell beachtet Text in beiden Richtungen: Es kann keinen schreiben.</translation>
     </message>
     <message>
         <source>Train the streams again, or get them again from where they came.</source>
@@ -5284,8 +5284,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} enthält keine Tensoren mit Namen.</translation>
     </message>
     <message>
-        <source>{0} holds no token vectors.</source>
-        <translation>{0} enthält keine Tokenvektoren.</translation>
+        <source>{0} has no token embedding.</source>
+        <translation>{0} hat keine Token-Einbettung.</translation>
     </message>
     <message>
         <source>{0} holds no weights.</source>

@@ -57,7 +57,7 @@ def _normalize(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the generic keys the sizes of full-attention layers, and `local_…` the windowed ones."""
     if raw.get("use_bidirectional_attention") == "all":
         raise ModelError(
-            "Tokens of this model see those behind them: it can't write text.",
+            "This model attends in both directions: it can't generate text.",
             "Choose a Gemma 4 that writes text, such as E2B or E4B.",
         )
     own = _global_settings(raw)
@@ -116,7 +116,7 @@ def _ropes(raw: Mapping[str, Any], head_dim: int) -> Mapping[str, Any]:
         raise _mixed("rope_parameters")
     if (kind := local.get("rope_type", "default")) != "default":
         raise ModelError(
-            f"Layers with a window that turn by {kind!r:.40} aren't supported.",
+            f"Sliding-window layers with RoPE of type {kind!r:.40} aren't supported.",
             "Choose Gemma 4 as its makers published it.",
         )
     theta = positive(rotated, "rope_theta", 1e6)

@@ -52,7 +52,7 @@ def _gguf_config(gguf: Gguf, _: Mapping[str, Any]) -> Mapping[str, Any]:
     """Refuse models without RoPE."""
     if gguf.of_model("rope.scaling.finetuned") is False:  # llama.cpp's switch for RoPE
         raise ModelError(
-            "This Granite doesn't turn queries and keys by position, which isn't supported.",
+            "This Granite has no RoPE, which isn't supported.",
             "Choose Granite 3, or a Granite 4 that does.",
         )
     return {}

@@ -78,7 +78,7 @@ def _model(config: ArchConfig) -> ModelFields:
 def _unsupported() -> ModelError:
     """Make the error for more than two RoPE bases."""
     return ModelError(
-        "Layers of this model rotate in more than two ways, which isn't supported.",
+        "This model has more than two kinds of RoPE, which isn't supported.",
         "Choose another Granite.",
     )
 

@@ -78,7 +78,7 @@ _NO_TOKEN = (1 << 32) - 1  # written by some converters for "none"
 
 
 _INSTEAD = {
-    "gemma3n": ("its blocks keep several streams beside each other", "Choose Gemma 4 instead."),
+    "gemma3n": ("its blocks keep several residual streams", "Choose Gemma 4 instead."),
     "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
 }
 
@@ -218,13 +218,13 @@ def _check_features(gguf: Gguf, architecture: GgufArchitecture, raw: Mapping[str
     is_partial = isinstance(rotated, int) and isinstance(size, int) and rotated < size
     if is_partial and "partial_rotary_factor" not in raw:
         raise ModelError(
-            f"This model turns {rotated} of the {size} numbers of a head by position, which isn't "
-            f"supported for architecture {gguf.architecture!r}.",
+            f"This model has a partial RoPE of {rotated} of {size} dimensions per head, which "
+            f"isn't supported for architecture {gguf.architecture!r}.",
             "Choose another model, such as a Llama or Qwen3.",
         )
     if gguf.of_model("attention.causal") is False:
         raise ModelError(
-            "Tokens of this model see those behind them: it can't write text.",
+            "This model attends in both directions: it can't generate text.",
             "Choose a model that writes text, such as a Llama or Qwen3.",
         )
     head_dim = gguf.of_model("attention.key_length") or hidden_per_head(raw)
@@ -257,7 +257,7 @@ def _vocab_size(gguf: Gguf) -> int:
         return table.shape[0]
     tokens = gguf.texts("tokenizer.ggml.tokens")
     if not tokens or not _lacks_files(gguf):
-        raise CheckpointError(f"{gguf.path.name} holds no token vectors.", "Download it again.")
+        raise CheckpointError(f"{gguf.path.name} has no token embedding.", "Download it again.")
     return len(tokens)
 
 
