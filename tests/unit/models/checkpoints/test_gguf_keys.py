@@ -101,7 +101,7 @@ def test_a_model_that_stretches_nothing_has_no_factor(tmp_path: Path) -> None:
 
 
 UNSUPPORTED: dict[str, Add] = {
-    "turns 8 of the 16": lambda w: w.add_rope_dimension_count(8),
+    "partial RoPE of 8 of 16": lambda w: w.add_rope_dimension_count(8),
     "attends in both directions": lambda w: w.add_causal_attention(False),
     "clamp_kqv": lambda w: w.add_clamp_kqv(8.0),
     "max_alibi_bias": lambda w: w.add_max_alibi_bias(8.0),
