@@ -9,8 +9,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
-from enum import Enum
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import count, pairwise
 from pathlib import Path
@@ -32,6 +31,7 @@ from medusa_core.messages import (
     Verdict,
     offers_with,
 )
+from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_file
 from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.resources import resources_dir
@@ -458,26 +458,9 @@ def _read_end(raw: _Json, file_name: str) -> GenerationDone:
 
 def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
     """Parse generation settings; unknown names and other types raise."""
-    defaults = GenerateSettings()
-    values: dict[str, Any] = {}
-    for name, value in raw.items():
-        if name not in {field.name for field in fields(GenerateSettings)}:
-            raise TraceError(f"{file_name} has the unknown setting {name!r}.", "Record it again.")
-        default = getattr(defaults, name)
-        read = _read_choice(type(default), value) if isinstance(default, Enum) else _as_tuple(value)
-        if type(read) is not type(default) and not (
-            isinstance(default, float) and type(read) is int
-        ):
-            raise TraceError(f"{file_name}: the setting {name!r} is {value!r}.", "Record it again.")
-        values[name] = float(value) if isinstance(default, float) else read
-    return GenerateSettings(**values)
-
-
-def _read_choice(kind: type[Enum], value: Any) -> Any:
-    """Return the member with a value; else the value, which is refused later."""
-    return next((member for member in kind if member.value == value), value)
-
-
-def _as_tuple(value: Any) -> Any:
-    """Convert lists to tuples, recursively."""
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+    try:
+        return record_json.from_json(GenerateSettings, raw, "it")
+    except ValueError as error:
+        raise TraceError(
+            f"{file_name} has settings that can't be read: {error}", "Record it again."
+        ) from error

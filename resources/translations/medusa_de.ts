@@ -5228,8 +5228,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} hat die Form {1}.</translation>
     </message>
     <message>
-        <source>{0} has the unknown setting {1}.</source>
-        <translation>{0} hat die unbekannte Einstellung {1}.</translation>
+        <source>{0} has settings that can&apos;t be read: {1}</source>
+        <translation>{0} hat Einstellungen, die nicht gelesen werden können: {1}</translation>
     </message>
     <message>
         <source>{0} has too much to do.</source>
@@ -5694,10 +5694,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0}: its layers stay on the device.</source>
         <translation>{0}: Seine Schichten bleiben auf dem Gerät.</translation>
-    </message>
-    <message>
-        <source>{0}: the setting {1} is {2}.</source>
-        <translation>{0}: Die Einstellung {1} ist {2}.</translation>
     </message>
     <message>
         <source>{0}: {1} has a pattern that can&apos;t be used: {2}.</source>

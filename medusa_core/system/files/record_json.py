@@ -7,6 +7,7 @@ import reprlib
 import types
 import typing
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ def from_json(kind: type[T], raw: object, where: str) -> T:
 
     Args:
         kind: A dataclass, or a named tuple with annotations, with fields of type int, float, str,
-            bool, Path, record, `T | None` or `tuple[T, ...]`.
+            bool, Path, Enum, record, `T | None`, `tuple[T, ...]` or `tuple[A, B]`.
         where: Where it comes from, for error messages.
 
     Raises:
@@ -73,8 +74,16 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     if kind is float and type(value) is int:
         return _float(value, where)
     if typing.get_origin(kind) is tuple and isinstance(value, list):
-        of, _ = typing.get_args(kind)  # tuple[T, ...]
-        return tuple(_read(of, one, f"{where}, {place}") for place, one in enumerate(value, 1))
+        kinds = typing.get_args(kind)
+        if kinds[1:] == (...,):
+            kinds = kinds[:1] * len(value)
+        if len(kinds) == len(value):
+            pairs = enumerate(zip(kinds, value, strict=True), 1)
+            return tuple(_read(of, one, f"{where}, {place}") for place, (of, one) in pairs)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        found = next((member for member in kind if member.value == value), None)
+        if found is not None:
+            return found
     if type(value) is kind:
         return value
     name = kind.__name__ if isinstance(kind, type) else kind

@@ -168,7 +168,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "with a token unknown": (lambda raw: raw["tokens"].clear(), "doesn't say what token"),
     "with an unknown setting": (
         lambda raw: raw["end"]["settings"].update(magic=1),
-        "unknown setting",
+        "isn.t known: magic",
     ),
     "without its last steps": (lambda raw: raw["steps"].pop(), "not those from 0 to"),
     "without any step": (lambda raw: raw["steps"].clear(), "not those from 0 to"),
@@ -199,7 +199,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "with a wrong setting": (
         lambda raw: raw["end"]["settings"].update(temperature="hot"),
-        "'temperature'",
+        "temperature is 'hot'",
     ),
 }
 
