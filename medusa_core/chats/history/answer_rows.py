@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from medusa_core.chats.history.packing import (
     done_as_json,
@@ -26,6 +27,8 @@ from medusa_core.messages import GenerateSettings, GenerationDone, ReasoningForm
 from medusa_core.system.storage.database import SqlRow
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ANSWER_COLUMNS = "model, model_key, state, settings, done, begins_inside, reasoning, spans"
 
@@ -66,8 +69,8 @@ def answer_of(row: SqlRow, text: str, packs: Iterable[bytes]) -> StoredAnswer:
         model,
         model_key,
         _state(state),
-        _settings(settings),
-        _done(done, text),
+        _parsed(settings, settings_from_json) or GenerateSettings(),
+        _parsed(done, lambda raw: done_from_json(raw, text)),
         tuple(packs),
         bool(begins_inside),
         reasoning_of(reasoning),
@@ -83,45 +86,24 @@ def _state(name: str) -> AnswerState:
         return AnswerState.CUT
 
 
-def _settings(text: str) -> GenerateSettings:
-    """Parse generation settings; defaults if they are damaged."""
-    try:
-        return settings_from_json(json.loads(text))
-    except Exception as error:  # noqa: BLE001 - a changed row must not hide its conversation
-        log.debug("the settings of an answer can't be read: %r", error)
-        return GenerateSettings()
-
-
-def _done(text: str | None, answer: str) -> GenerationDone | None:
-    """Parse figures; None if they are damaged or of another version."""
-    if text is None:
-        return None
-    try:
-        return done_from_json(json.loads(text), answer)
-    except Exception as error:  # noqa: BLE001 - as above
-        log.debug("the figures of an answer can't be read: %r", error)
-        return None
-
-
 def reasoning_of(text: str | None) -> ReasoningFormat | None:
     """Parse a reasoning format; None if it is damaged."""
-    if text is None:
-        return None
-    try:
-        return reasoning_from_json(json.loads(text))
-    except Exception as error:  # noqa: BLE001 - as above
-        log.debug("the reasoning format of an answer can't be read: %r", error)
-        return None
+    return _parsed(text, reasoning_from_json)
 
 
 def spans_of(text: str | None, answer: str) -> AnswerSpans | None:
     """Parse reasoning spans; None if they are damaged or don't fit the answer."""
+    return _parsed(text, lambda raw: spans_from_json(raw, len(answer)))
+
+
+def _parsed(text: str | None, read: Callable[[Any], T]) -> T | None:
+    """Parse stored JSON; None if it is missing, damaged or of another version."""
     if text is None:
         return None
     try:
-        return spans_from_json(json.loads(text), len(answer))
-    except Exception as error:  # noqa: BLE001 - as above
-        log.debug("the reasoning spans of an answer can't be read: %r", error)
+        return read(json.loads(text))
+    except Exception as error:  # noqa: BLE001 - a changed row must not hide its conversation
+        log.debug("a value of an answer can't be read: %r", error)
         return None
 
 

@@ -8,9 +8,8 @@ import math
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from medusa_core.chats.reasoning import AnswerSpan, AnswerSpans
 from medusa_core.messages import (
@@ -21,13 +20,13 @@ from medusa_core.messages import (
     StepTimes,
     TokenSource,
 )
+from medusa_core.system.files.record_json import read_value
 
 log = logging.getLogger(__name__)
 
 _MOST = 1 << 53  # larger integers are damaged counts
 # Names in the history that differ from those of the record.
 _STORED_NAMES = {"num_plain_steps": "num_rested"}
-_MOST_INT = 1 << 64  # a seed may have any bits
 
 
 def pack_steps(steps: Sequence[StepDone]) -> bytes:
@@ -127,8 +126,8 @@ def settings_from_json(raw: dict[str, Any]) -> GenerateSettings:
     values = {}
     for name, kind in _kinds(GenerateSettings).items():
         if name in raw:
-            with suppress(TypeError, ValueError):
-                values[name] = _read_as(kind, raw[name])
+            with suppress(ValueError):
+                values[name] = _read(kind, raw[name])
     return GenerateSettings(**values)
 
 
@@ -144,12 +143,12 @@ def done_from_json(raw: dict[str, Any], text: str) -> GenerationDone:
 
     Raises:
         KeyError: The settings are missing.
-        TypeError: A figure is missing, or has another type.
-        ValueError: The stop reason is unknown to this version.
+        TypeError: A figure is missing.
+        ValueError: A figure has another type, or the stop reason is unknown to this version.
     """
     settings = settings_from_json(raw["settings"])
     values = {
-        name: _read_as(kind, raw[stored])
+        name: _read(kind, raw[stored])
         for name, kind in _kinds(GenerationDone).items()
         if (stored := _STORED_NAMES.get(name, name)) in raw and name not in ("text", "settings")
     }
@@ -165,11 +164,10 @@ def reasoning_from_json(raw: dict[str, Any]) -> ReasoningFormat:
     """Convert JSON to a reasoning format.
 
     Raises:
-        TypeError: A field has another type.
-        ValueError: A token id is out of range.
+        ValueError: A field has another type, or a token id is out of range.
     """
     kinds = _kinds(ReasoningFormat)
-    return ReasoningFormat(**{name: _read_as(kinds[name], raw[name]) for name in raw})
+    return ReasoningFormat(**{name: _read(kinds[name], raw[name]) for name in raw})
 
 
 def spans_as_json(spans: AnswerSpans) -> list[list[int]]:
@@ -201,28 +199,11 @@ def _kinds(record: type) -> dict[str, Any]:
     return get_type_hints(record)
 
 
-def _read_as(kind: Any, value: Any) -> Any:
+def _read(kind: Any, value: Any) -> Any:
     """Convert a JSON value to a field's type.
 
     Raises:
-        TypeError: The value has another type.
-        ValueError: The value is no member of the enumeration, or not finite.
+        ValueError: The value has another type, or has NaN or infinity, also nested.
     """
-    if get_origin(kind) is tuple:
-        kinds = get_args(kind)
-        if not isinstance(value, list):
-            raise TypeError("a list is missing")
-        if kinds[1:] == (...,):
-            return tuple(_read_as(kinds[0], item) for item in value)
-        if len(kinds) != len(value):
-            raise TypeError("a list has another length")
-        return tuple(map(_read_as, kinds, value))
-    if issubclass(kind, Enum):
-        return kind(value)
-    if kind is float and type(value) is int:
-        value = float(value) if abs(value) < _MOST else math.inf
-    if type(value) is not kind:
-        raise TypeError(f"a value is no {kind.__name__}")
-    if (kind is float and not math.isfinite(value)) or (kind is int and abs(value) > _MOST_INT):
-        raise ValueError("a number is beyond all bounds")
-    return value
+    json.dumps(value, allow_nan=False)
+    return read_value(kind, value, "a value")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_MOST_INT = 1 << 64  # a seed may have any bits
 
 
 def as_json(record: Any) -> dict[str, Any]:
@@ -41,7 +42,9 @@ def from_json(kind: type[T], raw: object, where: str) -> T:
     if unknown := sorted(map(str, raw.keys() - hints.keys())):
         known = ", ".join(sorted(hints))
         raise ValueError(f"{where} names what isn't known: {', '.join(unknown)}. Known: {known}.")
-    values = {name: _read(hints[name], value, f"{where}, {name}") for name, value in raw.items()}
+    values = {
+        name: read_value(hints[name], value, f"{where}, {name}") for name, value in raw.items()
+    }
     try:
         return kind(**values)
     except TypeError as error:
@@ -62,11 +65,11 @@ def _written(value: Any) -> Any:
     return [_written(one) for one in value] if isinstance(value, tuple) else value
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """Convert a JSON value to a field's type."""
+def read_value(kind: Any, value: Any, where: str) -> Any:
+    """Convert a JSON value to a field's type; see `from_json`."""
     if isinstance(kind, types.UnionType):
         (of,) = (one for one in typing.get_args(kind) if one is not types.NoneType)
-        return None if value is None else _read(of, value, where)
+        return None if value is None else read_value(of, value, where)
     if _is_record(kind):
         return from_json(kind, value, where)
     if kind is Path and isinstance(value, str) and value:
@@ -79,12 +82,12 @@ def _read(kind: Any, value: Any, where: str) -> Any:
             kinds = kinds[:1] * len(value)
         if len(kinds) == len(value):
             pairs = enumerate(zip(kinds, value, strict=True), 1)
-            return tuple(_read(of, one, f"{where}, {place}") for place, (of, one) in pairs)
+            return tuple(read_value(of, one, f"{where}, {place}") for place, (of, one) in pairs)
     if isinstance(kind, type) and issubclass(kind, Enum):
         found = next((member for member in kind if member.value == value), None)
         if found is not None:
             return found
-    if type(value) is kind:
+    if type(value) is kind and not (kind is int and abs(value) > _MOST_INT):
         return value
     name = kind.__name__ if isinstance(kind, type) else kind
     raise _wrong(where, value, f"of type {name}")
