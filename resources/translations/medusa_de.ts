@@ -3812,6 +3812,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Gewichte und config.json gehören zu verschiedenen Assistenten: Laden Sie beide noch einmal herunter.</translation>
     </message>
     <message>
+        <source>The weights and config.json belong to different heads: download both again.</source>
+        <translation>Die Gewichte und config.json gehören zu verschiedenen Köpfen: Laden Sie beide noch einmal herunter.</translation>
+    </message>
+    <message>
+        <source>The weights and config.json belong to different models: download both again.</source>
+        <translation>Die Gewichte und config.json gehören zu verschiedenen Modellen: Laden Sie beide noch einmal herunter.</translation>
+    </message>
+    <message>
         <source>The weights and config.json belong to different models; download both again.</source>
         <translation>Gewichte und config.json gehören zu verschiedenen Modellen; laden Sie beides neu herunter.</translation>
     </message>
