@@ -1,7 +1,5 @@
 """What masking drafts by a grammar brings."""
 
-import pytest
-
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.prompts import BenchPrompt
 from tests.benchmarks.grammar_gain import grammar_gain_text, measure_grammar_gain
@@ -9,13 +7,12 @@ from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.grammars import PERSON_GRAMMAR
 
 
-@pytest.mark.parametrize("drafter", ["composite", "medusa"])
-def test_masked_guesses_bring_more_and_change_nothing(drafter: str, load: LoadTarget) -> None:
+def test_masked_guesses_bring_more_and_change_nothing(load: LoadTarget) -> None:
     prompts = [
         BenchPrompt("1", "json", ("Who lives here?",)),
         BenchPrompt("2", "json", ("Tell me of a cat.",)),
     ]
-    settings = GenerateSettings(drafter=drafter, rule="greedy", tree_rows=16, max_new_tokens=80)
+    settings = GenerateSettings(drafter="medusa", rule="greedy", tree_rows=16, max_new_tokens=80)
     gain = measure_grammar_gain(
         load("pebble", "float64"), prompts, settings, PERSON_GRAMMAR, lambda *_: None
     )

@@ -1,6 +1,7 @@
 """What the worker survives, and what it doesn't: an error that poisons the device."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import pytest
 import torch
@@ -29,7 +30,7 @@ from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import user_says
 
 pytestmark = pytest.mark.expects_errors
-SETTINGS = GenerateSettings(max_new_tokens=30, banned=(1,))
+SETTINGS = GenerateSettings(max_new_tokens=12, banned=(1,))
 
 
 class PanicException(BaseException):
@@ -239,15 +240,13 @@ def test_nothing_is_asked_of_a_lost_device_at_the_end(monkeypatch: pytest.Monkey
     assert [type(event) for event in reported] == [EngineLost]
 
 
-@pytest.mark.parametrize("token_ids", [(-5,), (-1, 3), (320,), (2**31,), (5, 2**40)])
 def test_tokens_that_no_model_has_leave_the_answer_its_text(
-    token_ids: tuple[int, ...],
-    engine: EngineHarness,
-    folders: dict[str, tuple[object, object]],
+    engine: EngineHarness, folders: dict[str, tuple[object, object]]
 ) -> None:
     load(engine, folders)
     question, *_ = user_says("one")
-    for content in ("", "two"):
+    wrong: tuple[tuple[int, ...], ...] = ((-5,), (-1, 3), (320,), (2**31,), (5, 2**40))
+    for token_ids, content in product(wrong, ("", "two")):
         turns = (question, ChatMessage(Role.ASSISTANT, content, token_ids), question)
         name = f"{content} {token_ids}"
         engine.submit(Generate("s", name, turns, SETTINGS))

@@ -137,7 +137,7 @@ def test_a_conversation_that_waits_is_not_asked_twice(engine: EngineHarness) -> 
     assert isinstance(engine.wait("b", GenerationDone, Failed), GenerationDone)
 
 
-@pytest.mark.parametrize("name", ["dflash", "eagle", "streams"])
+@pytest.mark.parametrize("name", ["dflash", "streams"])
 def test_heads_without_room_draft_nothing_and_the_answer_goes_on(
     name: str, folders: Folders
 ) -> None:

@@ -107,7 +107,7 @@ def test_an_edited_message_keeps_the_cache_up_to_the_edit(tiny: Target) -> None:
 
 def test_any_order_of_prompts_in_one_session_answers_as_in_a_fresh_one(tiny: Target) -> None:
     chance, alone = random.Random(1), {}
-    for _ in range(10):
+    for _ in range(5):
         session = Session(tiny)
         for _ in range(4):
             text = "".join(chance.choices("ab ", k=chance.randint(1, 4)))

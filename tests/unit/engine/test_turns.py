@@ -81,7 +81,7 @@ def test_every_turn_computes_the_new_message_and_the_template_alone(load: LoadTa
 
 def test_an_answer_is_read_back_as_the_tokens_that_it_was_written_in(tiny: Target) -> None:
     num_merged = 0
-    for seed in range(12):
+    for seed in range(5):
         first = decode(tiny, replace(SAMPLED, seed=seed), user_says("hello"))
         messages = (*user_says("hello"), output(first.done), *user_says("go on"))
         read = transcribe(messages, None, tiny).prompt_ids
@@ -195,7 +195,7 @@ def test_an_answer_gone_on_with_is_the_answer_without_a_pause(
 
 @pytest.mark.parametrize(
     ("num_pieces", "num_rows", "rule"),
-    [(0, 1, "greedy"), (2, 40, "sample"), (4, 9, "greedy"), (9, 17, "sample"), (7, 33, "typical")],
+    [(0, 1, "greedy"), (2, 40, "sample"), (7, 9, "greedy"), (9, 33, "typical")],
 )
 def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     num_pieces: int, num_rows: int, rule: str, tiny: Target

@@ -203,10 +203,11 @@ def test_offline_no_request_leaves(
 def test_room_is_looked_for_first_and_while_it_runs(
     hub: LoopbackHub, settings: HubSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(hub, 70 * MIB)
+    monkeypatch.setattr("medusa_core.hub.transfer._SPACE_EVERY", 4 * MIB)
+    fill(hub, 6 * MIB)
     free = cache_module.shutil.disk_usage(hub.root).free
     with pytest.raises(DiskFullError, match=r"Needs \d+\.\d GB more"):
-        fetch(replace(settings, floor_bytes=free - 100 * MIB), Pair(MODEL))
+        fetch(replace(settings, floor_bytes=free + (1 << 30)), Pair(MODEL))
     assert sent(hub) == 0
     looks = iter([10**12] * 6)
     real = cache_module.shutil._ntuple_diskusage  # type: ignore[attr-defined]
