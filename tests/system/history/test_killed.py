@@ -24,7 +24,7 @@ from tests.support.history.samples import Clock, filled, tell
 from tests.support.history.writer import SECOND, SENTENCE
 
 ROOT = Path(__file__).resolve().parents[3]
-MODES = ("write", "take", "migrate", "write", "gently", "salvage", "back up")
+MODES = ("write", "take", "migrate", "gently", "salvage", "back up")
 # How long each has something to do.
 LONGEST_S = {
     "write": 0.6,
@@ -147,7 +147,7 @@ def lose_an_index(path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
 def test_what_was_written_outlives_a_kill(before: Path, tmp_path: Path) -> None:
-    kill_often(before, tmp_path, 8, seed=1)
+    kill_often(before, tmp_path, len(MODES), seed=1)
 
 
 @pytest.mark.slow

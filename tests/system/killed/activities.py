@@ -25,19 +25,11 @@ from medusa_core.models.datastore.folder import (
     forget_answers,
     store_of,
 )
-from medusa_core.system.storage.database import open_database
-from tests.support.history.writer import SECOND, say, take
+from tests.support.history.writer import say
 
 STEP_S = 0.01
 SAVED = "One two three. Four five six seven eight nine ten."
 STREAMED = " ".join(f"word{number}" for number in range(3000))
-
-
-def migrate(folder: Path) -> None:
-    """Bring a file of version 1 to the next version."""
-    say("ready")
-    open_database(folder / "history.db", SECOND).close()
-    say("migrated")
 
 
 def delete(folder: Path) -> None:
@@ -68,11 +60,6 @@ def learn(folder: Path) -> None:
         if number % 2:
             forget_answers(folder / "learned", [f"talk-{number}"])
             say("forgotten", number)
-
-
-def take_file(folder: Path) -> None:
-    """Import a file as the window does: little by little."""
-    take(History(folder / "history.db"), folder / "all.json", gently=True)
 
 
 def download(folder: Path, endpoint: str) -> None:
@@ -153,16 +140,12 @@ def main(activity: str, folder: Path, endpoint: str = "") -> None:
             talk(folder, STREAMED, STEP_S)
         case "save":
             talk(folder, SAVED, 0.0)
-        case "migrate":
-            migrate(folder)
         case "download":
             download(folder, endpoint)
         case "delete":
             delete(folder)
         case "learn":
             learn(folder)
-        case "import":
-            take_file(folder)
 
 
 if __name__ == "__main__":

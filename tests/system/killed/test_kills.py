@@ -16,10 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.chats.history.exchange.export import (
-    FileKind,
-    export,
-)
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState
 from medusa_core.hub.cache_folder import find_snapshot
@@ -28,10 +24,8 @@ from medusa_core.hub.library.library_verify import verify
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
 from medusa_core.models.datastore.folder import store_of
-from medusa_core.system.storage.database import open_database
 from tests.support.history.samples import Clock, filled, tell
 from tests.support.history.talkers import check_facts, facts_of, talking, wait_for
-from tests.support.history.writer import SECOND
 from tests.support.hub.fixtures import LoopbackHub
 from tests.support.hub.pairs import HEADS, MIB, MODEL, check_whole, fetch, fill, sent
 from tests.system.killed.activities import SAVED, STREAMED, secret
@@ -41,10 +35,8 @@ ROOT = Path(__file__).resolve().parents[3]
 LONGEST_S = {
     "stream": 3.0,
     "save": 1.5,
-    "migrate": 0.2,
     "download": 0.5,
     "delete": 0.12,
-    "import": 0.6,
     "learn": 0.4,
 }
 MOST_LOST_S = 1.0
@@ -75,19 +67,15 @@ class Death:
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a history, a file of it, and one of version 1."""
+    """A folder with a history."""
     folder = tmp_path_factory.mktemp("before")
     history = filled(folder / "history.db", Clock())
-    export(history, folder / "all.json", FileKind.JSON)
     for number in range(NUM_GONE):
         name, parent = f"gone-{number}", None
         history.begin(name, name)
         for turn in range(10):
             _, parent = tell(history, name, f"Ask {turn}", f"secret{number} " * 60, parent)
     history.close()
-    dump = (ROOT / "tests/unit/chats/history/version_1.sql").read_text(encoding="utf-8")
-    with closing(sqlite3.connect(folder / "version_1.db")) as db:
-        db.executescript(dump)
     return folder
 
 
@@ -158,17 +146,6 @@ def check_talk(history: History, death: Death) -> None:
             assert len(answers[name].text.encode()) >= int(num_bytes)
 
 
-def check_migrated(path: Path) -> None:
-    """The file is of the next version, with all that the frozen one held."""
-    with closing(open_database(path, SECOND)) as database:
-        assert database.notice == ""
-        reported = database.rows("SELECT id, text, shouted FROM messages WHERE id = 'tea-1'")
-        assert reported == [("tea-1", "Two minutes, not more.", "TWO MINUTES, NOT MORE.")]
-        assert database.rows("SELECT id FROM conversations ORDER BY id") == [("ships",), ("tea",)]
-        assert database.rows("SELECT count(*) FROM many") == [(20_000,)]
-    check_file(path)
-
-
 def check_deleted(history: History, death: Death) -> None:
     """Each conversation is whole, or gone from the lists and from the search."""
     kept = {info.id for info in history.conversations()}
@@ -188,17 +165,6 @@ def check_deleted(history: History, death: Death) -> None:
 def is_next(number: int, touched: set[str]) -> bool:
     """Whether it was the turn of this one: the word about it didn't come any more."""
     return number // 4 == len(touched) // 4
-
-
-def check_imported(history: History, death: Death) -> None:
-    """An import is whole or not there."""
-    names = {info.id for info in history.conversations()} - {f"gone-{n}" for n in range(NUM_GONE)}
-    assert len(names) % 2 == 0
-    for (number,) in stated(death, "taken"):
-        ending = "".join(f"+{each}" for each in range(int(number) + 1))
-        assert {f"tea{ending}", f"ships{ending}"} <= names
-    tea = [info for info in history.conversations() if info.id.startswith("tea")]
-    assert len({info.num_messages for info in tea}) == 1
 
 
 def check_download(hub: LoopbackHub, cache: Path, sent_before: int) -> None:
@@ -233,9 +199,6 @@ def check_learned(folder: Path, death: Death) -> None:
 
 def check(activity: str, folder: Path, death: Death, hub: LoopbackHub, sent_before: int) -> None:
     """All that was stated holds, and the files are whole."""
-    if activity == "migrate":
-        check_migrated(folder / "history.db")
-        return
     if activity == "download":
         check_download(hub, folder / "cache", sent_before)
         return
@@ -259,8 +222,6 @@ def check(activity: str, folder: Path, death: Death, hub: LoopbackHub, sent_befo
                 check_talk(history, death)
             case "delete":
                 check_deleted(history, death)
-            case "import":
-                check_imported(history, death)
     check_file(folder / "history.db")
 
 
@@ -274,8 +235,6 @@ def kill_often(before: Path, hub: LoopbackHub, tmp_path: Path, num_kills: int, s
         activity = activities[number % len(activities)]
         folder = tmp_path / str(number)
         shutil.copytree(before, folder)
-        if activity == "migrate":
-            (folder / "version_1.db").replace(folder / "history.db")
         sent_before = sent(hub)
         death = kill(activity, folder, hub.endpoint, chance.random() * LONGEST_S[activity])
         check(activity, folder, death, hub, sent_before)
