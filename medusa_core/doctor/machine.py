@@ -21,6 +21,7 @@ def machine_checks() -> tuple[CheckSpec, ...]:
         CheckSpec("PyTorch", _torch),
         CheckSpec("Device", _device),
         CheckSpec("Compiled library", _native),
+        CheckSpec("Kernels for cards", _card_kernels),
         CheckSpec("Memory", _memory),
         CheckSpec("Built-in model", _demo),
     )
@@ -80,6 +81,29 @@ def _native() -> Check:
         hint = "Everything works without it, only slower; a graphics card doesn't need it."
         return Check("Compiled library", False, message, hint)
     return Check("Compiled library", True, f"In use: {os.path.basename(library._name)}.")  # noqa: PTH119
+
+
+def _card_kernels() -> Check:
+    """Check that our kernels compute on the card what the processor computes."""
+    from medusa_core.models.precision import resolve_device
+    from medusa_core.models.quant.card_linear import working_types
+    from medusa_core.runtime.backends.cuda_blocks import card_attention, fused_kernels_work
+    from medusa_core.system.native.cuda.kernels import kernel_note
+
+    try:
+        device = resolve_device("").device
+    except RequestError:
+        device = None
+    if device is None or device.type != "cuda":
+        return Check("Kernels for cards", True, "They aren't needed: no graphics card is used.")
+    types = working_types(device)
+    if types and card_attention(device) is not None:
+        fused_kernels_work(device)
+    note = kernel_note(device)
+    if note:
+        hint = "Update the card's driver. Until then these parts are slower, but right."
+        return Check("Kernels for cards", False, note, hint)
+    return Check("Kernels for cards", True, "They compute what the processor computes.")
 
 
 def _memory() -> Check:

@@ -28,6 +28,7 @@ from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
     TreePresets,
 )
+from medusa_core.system.native.cuda.kernels import kernel_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ class Target:
 
     @property
     def not_compiled(self) -> str:
-        """Why a CPU doesn't run the compiled step, for users; empty if it does."""
-        return torch_note(self.config, self.formats)
+        """Why torch computes what our kernels could, on a CPU or a card; empty if it doesn't."""
+        return torch_note(self.config, self.formats) or kernel_note(self.precision.device)
 
     @property
     def format_name(self) -> str:

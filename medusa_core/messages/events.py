@@ -84,8 +84,8 @@ class ModelLoaded(Message):
         serving: Names of the sources that can draft for the model.
         chat_template: Chat template; empty for none.
         runner_note: How transformers runs the model, for people; empty for native families.
-        not_compiled: Why a CPU runs the model without the compiled step, for people; empty if it
-            doesn't.
+        not_compiled: Why a CPU runs the model without the compiled step, or which kernels are wrong
+            on its card, for people; empty for neither.
         draft_model: Name of the draft model; empty for none.
         fill_tokens: Tokens for filling in the middle; None for none.
         place: Name of the endpoint of a remote model; empty for a local one. Of a remote model only

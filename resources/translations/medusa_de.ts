@@ -2592,6 +2592,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lassen Sie sie als „rooted“, oder trainieren Sie Köpfe ohne das.</translation>
     </message>
     <message>
+        <source>Kernels for cards</source>
+        <translation>Kernel für Grafikkarten</translation>
+    </message>
+    <message>
         <source>Layers of kind {0} aren&apos;t supported in this family.</source>
         <translation>Schichten der Art {0} werden in dieser Familie nicht unterstützt.</translation>
     </message>
@@ -2606,6 +2610,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
         <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>This Granite has no RoPE, which isn&apos;t supported.</source>
+        <translation>Dieses Granite hat kein RoPE, was nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>This model has more than two kinds of RoPE, which isn&apos;t supported.</source>
@@ -3944,8 +3952,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Diese Gewichte enthalten neben den Köpfen ein Modell.</translation>
     </message>
     <message>
-        <source>This Granite has no RoPE, which isn&apos;t supported.</source>
-        <translation>Dieses Granite hat kein RoPE, was nicht unterstützt wird.</translation>
+        <source>They aren&apos;t needed: no graphics card is used.</source>
+        <translation>Sie werden nicht gebraucht: Es wird keine Grafikkarte benutzt.</translation>
+    </message>
+    <message>
+        <source>They compute what the processor computes.</source>
+        <translation>Sie rechnen dasselbe wie der Prozessor.</translation>
     </message>
     <message>
         <source>This PDF holds no text; it may be scanned.</source>
@@ -4168,6 +4180,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Aktualisieren Sie Medusa Chat; in der Datei wurde nichts verändert.</translation>
     </message>
     <message>
+        <source>Update the card&apos;s driver. Until then these parts are slower, but right.</source>
+        <translation>Aktualisieren Sie den Treiber der Karte. Bis dahin sind diese Teile langsamer, aber richtig.</translation>
+    </message>
+    <message>
         <source>Update this one, then try again.</source>
         <translation>Aktualisieren Sie dieses und versuchen Sie es dann noch einmal.</translation>
     </message>
@@ -4302,6 +4318,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Write owner/name.</source>
         <translation>Schreiben Sie Eigentümer/Name.</translation>
+    </message>
+    <message>
+        <source>Wrong on this card, and replaced by PyTorch: {0}.</source>
+        <translation>Auf dieser Karte falsch und durch PyTorch ersetzt: {0}.</translation>
     </message>
     <message>
         <source>Your presets can&apos;t be read.</source>

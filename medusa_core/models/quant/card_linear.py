@@ -252,7 +252,7 @@ def _works(name: str, columns: int, device: torch.device) -> bool:
         return False
     works = _is_correct(kernels, block_type(name), columns, device)
     if not works:
-        report_wrong(device, f"The product with {name} weights of {columns:,} columns")
+        report_wrong(device, f"products with {name} weights of {columns:,} columns")
     return works
 
 

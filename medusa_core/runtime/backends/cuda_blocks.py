@@ -116,7 +116,7 @@ def card_attention(device: torch.device) -> CardAttention | None:
     attention = CardAttention(kernels, cuda.has_tensor_cores(device))
     for head_dim in (*MMA_DIMS, 80):
         if not _is_correct(attention, head_dim, device):
-            report_wrong(device, f"Attention with heads of {head_dim} numbers")
+            report_wrong(device, f"attention with heads of {head_dim} numbers")
             return None
     return attention
 
@@ -128,8 +128,8 @@ def fused_kernels_work(device: torch.device) -> bool:
     if kernels is None:
         return False
     checks = {
-        "The fused norm": _norm_is_correct,
-        "The fused rotation of queries and keys": _rotation_is_correct,
+        "fused norms": _norm_is_correct,
+        "fused rotations": _rotation_is_correct,
     }
     wrong = [name for name, check in checks.items() if not check(kernels, device)]
     for name in wrong:

@@ -51,7 +51,7 @@ def choose_static(
         plain = StaticRunner(model, precision, fused=fused)
         fused.poison()
         if not _agree(model, resident, plain):
-            report_wrong(precision.device, "The fused decoding step")
+            report_wrong(precision.device, "fused decoding steps")
             return choose_static(model, precision)
         resident = plain
     static = StaticRunner(model, precision, captures=True, fused=fused)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.card.guard import find_compiler, register_guard
-from tests.support.card.host_kernels import HostKernels, build_host_kernels
+from tests.support.card.host_kernels import HostKernels, shared_host_kernels
 
 Folders = dict[str, tuple[Path, Path]]
 
@@ -27,5 +27,5 @@ def compiler() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def kernels(compiler: list[str], tmp_path_factory: pytest.TempPathFactory) -> HostKernels:
-    return build_host_kernels(tmp_path_factory.mktemp("kernels"), compiler)
+def kernels() -> HostKernels:
+    return shared_host_kernels()

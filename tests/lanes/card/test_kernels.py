@@ -11,16 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.doctor.machine import machine_checks
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.card_linear import card_linear, working_types
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.runtime.backends.cuda_blocks import card_attention
+from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.system.native.cuda import BLOCK_TYPES
-from medusa_core.system.native.cuda.build import SOURCES, changes
-from medusa_core.system.native.cuda.kernels import kernel_file, wrong_kernels
-from medusa_core.system.resources import native_dir
+from medusa_core.system.native.cuda.build import SOURCES
+from medusa_core.system.native.cuda.kernels import wrong_kernels
 from tests.support.card.card import fake_cuda
 from tests.support.card.host_kernels import HostKernels, before_guard_page, build_host_kernels
 from tests.support.engine.laws import decode, plainly, user_says
@@ -29,6 +30,7 @@ from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_
 from tests.tools.card_budgets import BUDGETS, measured
 
 gelu_tanh = partial(F.gelu, approximate="tanh")
+WIDE = TinySpec(hidden_size=64, intermediate_size=96, seed=51)
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 CARDS = pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "tensor cores"])
 # Faults in the sources that a check at load must find: file, text, and what stands in its place.
@@ -164,16 +166,35 @@ def test_a_wrong_kernel_is_not_used(name: str, compiler: list[str], tmp_path: Pa
     device = torch.device("cuda", 0)
     with fake_cuda(kernels=wrong, checks_kernels=True) as card, card.waiting():
         assert "q4_k" not in working_types(device)
-        assert "The product with q4_k weights of 1,280 columns" in wrong_kernels(device)
+        assert "products with q4_k weights of 1,280 columns" in wrong_kernels(device)
+
+
+def test_a_wrong_kernel_is_named_by_header_doctor_and_log(
+    compiler: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sources = shutil.copytree(SOURCES, tmp_path / "sources")
+    source = (sources / "fused.cu").read_text(encoding="utf-8")
+    text, fault = "a * turn.x - b * turn.y", "a * turn.x + b * turn.y"
+    assert source.count(text) == 1
+    (sources / "fused.cu").write_text(source.replace(text, fault), encoding="utf-8")
+    wrong = build_host_kernels(tmp_path, compiler, sources)
+    path = write_as_gguf(write_tiny(tmp_path / "tiny", WIDE), tmp_path / "x.gguf", "q4_0")
+    with fake_cuda(kernels=wrong) as card, card.waiting():
+        target = load_target(path, None, LoadOptions(device="cuda"))
+        assert isinstance(target.runner, ResidentRunner)
+        note = "Wrong on this card, and replaced by PyTorch: fused rotations."
+        assert target.not_compiled == note
+        (check,) = (one.run() for one in machine_checks() if one.name == "Kernels for cards")
+        assert (check.ok, check.message) == (False, note)
+    assert "torch replaces: fused rotations" in caplog.text
 
 
 @CARDS
 def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
     kernels: HostKernels, capability: tuple[int, int], tmp_path: Path
 ) -> None:
-    tiny = TinySpec(hidden_size=64, intermediate_size=96, num_layers=2, seed=51)
-    folder = write_tiny(tmp_path / "tiny", tiny)
-    heads = write_heads(tmp_path / "heads", random_heads(tiny), ACCURACIES)
+    folder = write_tiny(tmp_path / "tiny", WIDE)
+    heads = write_heads(tmp_path / "heads", random_heads(WIDE), ACCURACIES)
     path = write_as_gguf(folder, tmp_path / "mixed.gguf", "q4_0", others={"attn_v": "q8_0"})
     settings = GenerateSettings(drafter="medusa", max_new_tokens=12)
     with fake_cuda(capability, kernels=kernels) as card:
@@ -195,24 +216,6 @@ def test_the_shipped_kernels_keep_their_budgets() -> None:
     # A loop is unrolled, but it must fit the instruction cache of about 128 KiB.
     assert max(code for _, _, code in found.values()) <= 112 << 10
     assert max(stack for _, stack, _ in found.values()) <= 16
-
-
-def test_the_shipped_kernels_are_built_of_the_sources() -> None:
-    assert changes(native_dir() / "cuda") == []
-
-
-def test_every_card_has_a_file() -> None:
-    names = {
-        (6, 1): "rows_sm61.cubin.xz",
-        (7, 5): "rows_sm75.cubin.xz",
-        (8, 7): "rows_sm86.cubin.xz",
-        (8, 9): "rows_sm89.cubin.xz",
-        (12, 1): "rows_sm120.cubin.xz",
-        (10, 0): "rows_compute75.ptx.xz",
-    }
-    files = {card: kernel_file("rows", card) for card in names}
-    assert {card: path.name for card, path in files.items()} == names
-    assert all(path.is_file() for path in files.values())
 
 
 def _error(result: Tensor, expected: Tensor) -> float:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 from torch import Tensor
 
 from medusa_core.system.native.cuda.build import SOURCES
 from medusa_core.system.native.cuda.kernels import Argument
+from tests.support.card.guard import find_compiler
 
 SHIM = Path(__file__).parent / "shim"
+_LIBRARY = "kernels.so"
 _MOST_INTEGERS, _MOST_DOUBLES = 24, 4  # of host_shim.h
 
 
@@ -62,12 +66,24 @@ def build_host_kernels(
         compiler: Command of a C++ compiler.
         sources: Folder of the kernels' sources.
     """
-    library = folder / "kernels.so"
+    library = folder / _LIBRARY
     flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-DHOST_SHIM", "-fvisibility=hidden"]
     files = ["-x", "c++", *map(str, sorted(sources.glob("*.cu"))), str(SHIM / "host_shim.cpp")]
     command = [*compiler, *flags, f"-I{SHIM}", f"-I{sources}", "-o", str(library), *files]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return HostKernels(library)
+
+
+def shared_host_kernels() -> HostKernels:
+    """Return the shipped kernels, compiled by the first worker of a test session that asks."""
+    folder = Path(os.environ["MEDUSA_TEST_SHARED"]) / "card_kernels"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not (folder / _LIBRARY).exists():
+            compiler = find_compiler()
+            assert compiler is not None, "The kernels' tests need g++: apt-get install g++."
+            return build_host_kernels(folder, [compiler])
+    return HostKernels(folder / _LIBRARY)
 
 
 def before_guard_page(tensor: Tensor) -> Tensor:

@@ -67,13 +67,21 @@ _wrong: dict[torch.device, list[str]] = {}
 
 def report_wrong(device: torch.device, kernel: str) -> None:
     """Remember that a kernel gives wrong numbers on a card, and that others replace it."""
-    log.warning("%s computes wrong numbers on %s: torch replaces it", kernel, cuda.name(device))
+    log.warning("wrong numbers on %s, torch replaces: %s", cuda.name(device), kernel)
     _wrong.setdefault(device, []).append(kernel)
 
 
 def wrong_kernels(device: torch.device) -> tuple[str, ...]:
     """Return the kernels that failed their checks on a card so far."""
     return tuple(_wrong.get(device, ()))
+
+
+def kernel_note(device: torch.device) -> str:
+    """Return which kernels torch replaces on a card, for people; empty if it replaces none."""
+    note, names = "", ", ".join(wrong_kernels(device))
+    if names:
+        note = f"Wrong on this card, and replaced by PyTorch: {names}."
+    return note
 
 
 @cache
@@ -84,7 +92,7 @@ def load_kernels(device: torch.device) -> Kernels | None:
         modules = [cuda.load_kernels(lzma.decompress(path.read_bytes()), device) for path in paths]
     except (RuntimeError, OSError, lzma.LZMAError) as error:
         log.warning("the kernels for %s can't be loaded", cuda.name(device), exc_info=error)
-        _wrong.setdefault(device, []).append("all kernels (they can't be loaded)")
+        _wrong.setdefault(device, []).append("all kernels, which can't be loaded")
         return None
     return CardKernels(modules, device)
 
