@@ -12,11 +12,11 @@ from app.theme.appearance import Appearance
 
 HINT = QT_TRANSLATE_NOOP(
     "Chat",
-    "A language model normally writes one token per step. Here the next few tokens are guessed, by "
-    "small extra heads or from the text so far; the model checks all guesses in a single step and "
-    "keeps those that it would have written itself. Text that was guessed right is tinted and "
-    "underlined in the colour of its source; the strip at the bottom counts. The words are the "
-    "model's either way. Where guesses don't pay, it writes without them.",
+    "A language model normally writes one token per step. Here the next few tokens are drafted, "
+    "by small extra heads or from the text so far; the model checks all draft tokens in a single "
+    "step and keeps those that it would have written itself. Accepted draft tokens are tinted "
+    "and underlined in the colour of their source; the strip at the bottom counts. The words are "
+    "the model's either way. Where drafts don't pay, it writes without them.",
 )
 
 

@@ -49,7 +49,7 @@ RECORDING = QT_TRANSLATE_NOOP(
     "nothing to speak of.",
 )
 SPEED_UP = QT_TRANSLATE_NOOP(
-    "Header", "Who guesses the next tokens. Guesses make answers faster; the words are the same."
+    "Header", "Who drafts the next tokens. Drafts make answers faster; the words are the same."
 )
 WORDS_EM = 46  # from this width on there is room for words on the buttons
 ChooseModel = Callable[[ModelChoice], None]

@@ -159,7 +159,7 @@ class ChatSettingsPanel(QFrame):
         self.drafter_box = _box(self.tr("Speed-up"))
         self.race = RaceList(appearance)
         self.measure = MeasureRow()
-        self.growth_box = _box(self.tr("Form of guesses"))
+        self.growth_box = _box(self.tr("Shape of drafts"))
         self.policy_box = _box(self.tr("When the chat is too long"))
         self.thinks_box = _box(self.tr("Thinking before an answer"))
         self.numbers = NumberRows(appearance)
@@ -371,7 +371,7 @@ class ChatSettingsPanel(QFrame):
         explain(
             self.growth_box,
             self.tr(
-                "A chain guesses one token behind the other; a tree also guesses others beside "
+                "A chain drafts one token after the other; a tree also drafts alternatives to "
                 "them. Which is faster depends on the model and this computer: it is measured."
             ),
         )

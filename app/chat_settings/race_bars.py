@@ -14,7 +14,7 @@ from app.widgets.numbers import Number
 from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
 
 _PLAIN = QT_TRANSLATE_NOOP("Speeds", "the dashed line")
-_NOTHING = QT_TRANSLATE_NOOP("Speeds", "mostly no guesses")
+_NOTHING = QT_TRANSLATE_NOOP("Speeds", "mostly no drafts")
 _SHAPES = {
     CHAIN: QT_TRANSLATE_NOOP("Speeds", "chain, {0:.1f} rows"),
     TREE: QT_TRANSLATE_NOOP("Speeds", "tree, {0:.1f} rows"),

@@ -46,7 +46,7 @@ class RaceList(QListWidget):
         self.setObjectName("race")
         self.setAccessibleName(self.tr("Speed of each drafter on this computer"))
         self.setAccessibleDescription(
-            self.tr("The dashed line is plain decoding. Enter lets a drafter guess in this chat.")
+            self.tr("The dashed line is plain decoding. Enter selects a drafter for this chat.")
         )
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -23,17 +23,17 @@ _FASTEST_ROW = QT_TRANSLATE_NOOP("Speeds", "fastest here")
 _WHY = {
     CHAIN: QT_TRANSLATE_NOOP(
         "Speeds",
-        "Mostly chains of {0:.1f} guesses: a step takes {2:.1f} times as long as without, and "
-        "brings {3:.1f} tokens.",
+        "Mostly chains of {0:.1f} draft tokens: a step takes {2:.1f} times as long as without, "
+        "and brings {3:.1f} tokens.",
     ),
     TREE: QT_TRANSLATE_NOOP(
         "Speeds",
-        "Mostly trees of {0:.1f} guesses, {1:.1f} deep: a step takes {2:.1f} times as long as "
-        "without, and brings {3:.1f} tokens.",
+        "Mostly trees of {0:.1f} draft tokens, {1:.1f} deep: a step takes {2:.1f} times as long "
+        "as without, and brings {3:.1f} tokens.",
     ),
 }
 _WHY_NOTHING = QT_TRANSLATE_NOOP(
-    "Speeds", "Mostly no guesses: they would bring less than their rows cost."
+    "Speeds", "Mostly no drafts: they would gain less than their rows cost."
 )
 _DETAIL = Qt.ItemDataRole.UserRole + 1
 

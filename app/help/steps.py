@@ -65,10 +65,10 @@ class WhatStep(WelcomeStep):
             self.tr("Chat on your own computer"),
             self.tr(
                 "Medusa Chat runs a language model here. What you write stays on this computer.\n"
-                "The next words are guessed, and the model checks all guesses in one step. Where "
-                "guesses come true it answers up to several times faster, always with the same "
+                "The next words are drafted, and the model checks all of them in one step. Where "
+                "drafts are accepted it answers up to several times faster, always with the same "
                 "words.\n"
-                "Guesses that were right are tinted and underlined, so that you can watch it work."
+                "Accepted draft tokens are tinted and underlined, so that you can watch it work."
             ),
             appearance,
         )

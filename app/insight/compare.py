@@ -276,7 +276,7 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact:
         ).format(speed)
     if not is_exact:
         return QCoreApplication.translate(
-            "Insight", "Under this rule guesses change the text, so the two may differ.{0}"
+            "Insight", "Under this rule drafts change the text, so the two may differ.{0}"
         ).format(speed)
     if left.token_ids == right.token_ids:
         return QCoreApplication.translate(

@@ -38,4 +38,6 @@ def form_counts(counts: Sequence[int]) -> str:
         for name, count in reversed(list(zip(FORMS, counts, strict=True)))
         if count
     )
-    return QCoreApplication.translate("Insight", "Guesses by step: {0}.").format(", ".join(shown))
+    return QCoreApplication.translate("Insight", "Draft tokens by step: {0}.").format(
+        ", ".join(shown)
+    )

@@ -24,7 +24,7 @@ class NodeState(Enum):
 
     ROOT = QT_TRANSLATE_NOOP("Insight", "decided before")
     ACCEPTED = QT_TRANSLATE_NOOP("Insight", "accepted")
-    MISMATCH = QT_TRANSLATE_NOOP("Insight", "the best guess where the model chose otherwise")
+    MISMATCH = QT_TRANSLATE_NOOP("Insight", "the best draft token where the model chose otherwise")
     PASSED = QT_TRANSLATE_NOOP("Insight", "not what the model chose")
     UNREACHED = QT_TRANSLATE_NOOP("Insight", "not reached")
     GHOST = QT_TRANSLATE_NOOP("Insight", "chosen by the model")
@@ -182,7 +182,7 @@ def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> Tree
             parent=node.parent,
             depth=depths[index],
             row=rows[index],
-            text=QCoreApplication.translate("Insight", "guess {0}").format(node.rank + 1),
+            text=QCoreApplication.translate("Insight", "draft token {0}").format(node.rank + 1),
             state=NodeState.PLANNED,
             source=TokenSource(source, node.head),
             probability=node.chance,

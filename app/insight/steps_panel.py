@@ -33,8 +33,8 @@ TOKENS_MEANING = QT_TRANSLATE_NOOP(
 )
 TIMES_MEANING = QT_TRANSLATE_NOOP(
     "Insight",
-    "Where each step's time went, on top of each other: drafting, verifying all guesses in one "
-    "pass of the model, accepting, and keeping the accepted rows. Where layers lie below the "
+    "Where each step's time went, on top of each other: drafting, verifying all draft tokens in "
+    "one pass of the model, accepting, and keeping the accepted rows. Where layers lie below the "
     "device or on other machines: transfer, in which nothing is computed because they or their "
     "rows are on the way, and the computing of other machines. In the title: the means.",
 )
@@ -95,7 +95,7 @@ class StepsPanel(QWidget):
             QCoreApplication.translate("Insight", MEMORY_MEANING),
         )
         self._rates = Plot(
-            self.tr("Guesses accepted, by source"),
+            self.tr("Draft tokens accepted, by source"),
             QCoreApplication.translate("Chat", RATES_MEANING),
         )
         self._costs = Plot(

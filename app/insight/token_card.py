@@ -123,11 +123,11 @@ def _drafted(
         )
     node = step.nodes[step.path[place + 1]]
     assert node.source not in (TARGET, GIVEN)
-    rank = QCoreApplication.translate("Insight", "{0} guess, {1}").format(
+    rank = QCoreApplication.translate("Insight", "{0} draft token, {1}").format(
         _ordinal(node.rank), percent(node.probability)
     )
     known = (
-        (CardLine(QCoreApplication.translate("Insight", "Its guess"), rank),)
+        (CardLine(QCoreApplication.translate("Insight", "Its draft token"), rank),)
         if node.probability is not None
         else ()
     )

@@ -24,7 +24,7 @@ def shape_of(layout: TreeLayout) -> str:
     """The shape of what was verified, in two or three words."""
     count = len(layout.drafts)
     if not count:
-        return QCoreApplication.translate("Insight", "no guesses")
+        return QCoreApplication.translate("Insight", "no drafts")
     if layout.is_chain:
         return QCoreApplication.translate("Insight", "chain of {0}").format(count)
     return QCoreApplication.translate("Insight", "tree of {0}").format(count)
@@ -46,7 +46,7 @@ def describe_tree(layout: TreeLayout, legend: Legend) -> str:
 def outcome_of(layout: TreeLayout) -> str:
     """Text on the accepted draft tokens of a step and the bonus token."""
     accepted = [node for node in layout.nodes if node.state is NodeState.ACCEPTED]
-    shown_text = QCoreApplication.translate("Insight", "{0} of {1} guesses accepted").format(
+    shown_text = QCoreApplication.translate("Insight", "{0} of {1} draft tokens accepted").format(
         len(accepted), len(layout.drafts)
     )
     if accepted:
@@ -67,9 +67,9 @@ def _parts(layout: TreeLayout, legend: Legend) -> Iterator[str]:
     for block in layout.blocks:
         yield block_words(block, legend)
     if pruned := layout.num_of(NodeState.PRUNED):
-        yield QCoreApplication.translate("Insight", "likely guesses without a row: {0}").format(
-            pruned
-        )
+        yield QCoreApplication.translate(
+            "Insight", "likely draft tokens without a row: {0}"
+        ).format(pruned)
 
 
 class Caption(QGraphicsItem):

@@ -24,9 +24,12 @@ LegendSample = NodeState | Badge | str
 _STEP: tuple[tuple[LegendSample, str], ...] = (
     (NodeState.ACCEPTED, QT_TRANSLATE_NOOP("Insight", "accepted")),
     (NodeState.GHOST, QT_TRANSLATE_NOOP("Insight", "what the model chose itself")),
-    (NodeState.MISMATCH, QT_TRANSLATE_NOOP("Insight", "the best guess there, but not chosen")),
+    (
+        NodeState.MISMATCH,
+        QT_TRANSLATE_NOOP("Insight", "the best draft token there, but not chosen"),
+    ),
     (NodeState.PASSED, QT_TRANSLATE_NOOP("Insight", "not chosen")),
-    (NodeState.UNREACHED, QT_TRANSLATE_NOOP("Insight", "behind a wrong guess")),
+    (NodeState.UNREACHED, QT_TRANSLATE_NOOP("Insight", "after a rejected draft token")),
     (NodeState.PRUNED, QT_TRANSLATE_NOOP("Insight", "offered, not worth a row")),
     (NodeState.FORBIDDEN, QT_TRANSLATE_NOOP("Insight", "forbidden by the grammar")),
 )
@@ -55,7 +58,7 @@ def plan_samples(legend: Legend) -> Samples:
     return (
         (
             NodeState.PLANNED,
-            QCoreApplication.translate("Insight", "a row of the tree, for a guess"),
+            QCoreApplication.translate("Insight", "a row of the tree, for a draft token"),
         ),
         *numbered,
         (

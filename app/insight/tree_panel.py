@@ -35,14 +35,14 @@ STEP, PLAN = 0, 1
 LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
 STEP_HELP = QT_TRANSLATE_NOOP(
     "Insight",
-    "From left to right: the last token, then guesses of what follows. One pass of the model "
-    "checks all of them.",
+    "From left to right: the last token, then draft tokens that may follow. One pass of the "
+    "model checks all of them.",
 )
 PLAN_HELP = QT_TRANSLATE_NOOP(
     "Insight",
-    "The guesses of the heads that pay most, by how often each has been right. More rows give more "
-    "tokens in a step, but a step takes longer. Drafters with one tree for all steps use this one, "
-    "those that grow a tree for each step use as many rows.",
+    "The draft tokens of the heads that pay most, by how often each has been right. More rows "
+    "give more tokens in a step, but a step takes longer. Drafters with one tree for all steps "
+    "use this one, those that grow a tree for each step use as many rows.",
 )
 
 
@@ -367,5 +367,5 @@ def describe_accuracies(planned: Planned) -> str:
         else ""
     )
     return QCoreApplication.translate(
-        "Insight", "Right first guesses, {0}: {1} (where the heads were measured{2})."
+        "Insight", "Right first draft tokens, {0}: {1} (where the heads were measured{2})."
     ).format(chance, firsts, since)

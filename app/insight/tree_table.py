@@ -21,7 +21,7 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Insight", "Depth"),
     QT_TRANSLATE_NOOP("Insight", "Token"),
     QT_TRANSLATE_NOOP("Insight", "From"),
-    QT_TRANSLATE_NOOP("Insight", "Guess"),
+    QT_TRANSLATE_NOOP("Insight", "Draft token"),
     QT_TRANSLATE_NOOP("Insight", "Drafter gave"),
     QT_TRANSLATE_NOOP("Insight", "Model gave"),
     QT_TRANSLATE_NOOP("Insight", "Result"),

@@ -115,8 +115,9 @@ class Details(QWidget):
         self.stream_box = QCheckBox(self.tr("Offload the layers that have no room"))
         self.stream_box.setToolTip(
             self.tr(
-                "They are read anew for every step, while others are computed. Guesses pay most "
-                "here: a step that checks many takes hardly longer than one that checks none."
+                "They are read anew for every step, while others are computed. Drafts pay most "
+                "here: a step that checks many draft tokens takes hardly longer than one that "
+                "checks none."
             )
         )
         self.verdict_label = _label("", "verdict")

@@ -17,13 +17,13 @@ def forecast_words(text: Forecast, has_heads: bool, draft_model: ModelConfig | N
     if draft_model is not None:
         return QCoreApplication.translate(
             "Library",
-            "About {0} tokens/s here without guesses (an estimate). How much faster the draft "
+            "About {0} tokens/s here without drafts (an estimate). How much faster the draft "
             "model makes it is measured once it is loaded.",
         ).format(speed(text.plain_tokens_per_s))
     if not has_heads:
         return QCoreApplication.translate(
             "Library",
-            "About {0} tokens/s here (an estimate). No drafter chosen: it guesses from the chat's "
+            "About {0} tokens/s here (an estimate). No drafter chosen: it drafts from the chat's "
             "own text.",
         ).format(speed(text.plain_tokens_per_s))
     return QCoreApplication.translate(
@@ -39,7 +39,7 @@ def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
     if not plain or not guessed:
         return ""
     return QCoreApplication.translate(
-        "Library", "{0} tokens/s here with guesses, {1} without (measured)."
+        "Library", "{0} tokens/s here with drafts, {1} without (measured)."
     ).format(speed(max(guessed)), speed(plain[0]))
 
 

@@ -81,8 +81,8 @@ class TrainDialog(JobDialog):
         self.again_button.setText(self.tr("Train others…"))
         self.needs_button = QPushButton(self.tr("What would it take?"))
         note = self.tr(
-            "The model answers questions, and heads learn to guess its answers; the model "
-            "itself stays as it is. You can chat meanwhile: both are slower then."
+            "The model answers questions, and heads learn to draft its answers; the model itself "
+            "stays as it is. You can chat meanwhile: both are slower then."
         )
         self._build(note, self.form, self.view, [self.needs_button])
         self.needs_button.clicked.connect(self._ask_needs)

@@ -91,7 +91,7 @@ class TrainForm(QWidget):
         explain(
             self.joint_box,
             self.tr(
-                "Heads guess better with a model that learned with them. What it learned is an "
+                "Heads draft better with a model that learned with them. What it learned is an "
                 "adapter, which you choose when you load it; without it the model is as it was."
             ),
         )

@@ -57,10 +57,10 @@ class TrainRun(QWidget):
         self.bar.setAccessibleName(self.tr("Progress of this stage"))
         self.problem_label = LiveLabel()
         self.plot = Plot(
-            self.tr("Best guess right, %"),
+            self.tr("Best draft token right, %"),
             self.tr(
-                "Of answers that heads don't learn from: how often the best guess of head 1, 2, … "
-                "is the token that followed, over the steps of training."
+                "Of answers that heads don't learn from: how often the best draft token of head "
+                "1, 2, … is the token that followed, over the steps of training."
             ),
         )
         column = QVBoxLayout(self)
@@ -120,7 +120,7 @@ def _describe(progress: HeadsProgress) -> str:
         words.append(shown_text.format(duration(progress.seconds_left)))
     if progress.curve:
         shares = " · ".join(f"{Number(share):.0%}" for share in progress.curve[-1][1])
-        shown_text = QCoreApplication.translate("Train", "best guess right: {0}")
+        shown_text = QCoreApplication.translate("Train", "best draft token right: {0}")
         words.append(shown_text.format(shares))
     return " · ".join(words)
 

@@ -57,7 +57,7 @@ def offload_plan_words(offloaded: OffloadPlan, has_heads: bool) -> str:
         ).format(layers, plain, speed(offloaded.tokens_per_s))
     else:
         text = QCoreApplication.translate(
-            "Library", "Offloaded: {0}, {1} tokens/s without guesses (an estimate)."
+            "Library", "Offloaded: {0}, {1} tokens/s without drafts (an estimate)."
         ).format(layers, plain)
     if offloaded.is_worth_it:
         return text

@@ -30,8 +30,8 @@ class When(Enum):
 
     ALWAYS = ""
     DRAWS = "Greedy always takes the likeliest token, so there is nothing to draw."
-    NOT_EXACT = "Only Typical uses this: it accepts guesses that are merely likely."
-    DRAFTS = "Plain decoding guesses nothing."
+    NOT_EXACT = "Only Typical uses this: it accepts draft tokens that are merely likely."
+    DRAFTS = "Plain decoding drafts nothing."
     LOOKS_AHEAD = "Only Lookahead uses this."
 
     @property

@@ -56,7 +56,7 @@ class ChatSettings:
         Setting(
             "Temperature", SettingGroup.SAMPLING, 0.0, 2.0, 0.1, 0.7,
             "Below 1, likely tokens become even likelier; above 1, rare tokens become likelier.",
-            "The higher it is, the more guesses miss.",
+            "The higher it is, the more draft tokens are rejected.",
             When.DRAWS, off=0, off_text="greedy",
         )
     )  # fmt: skip
@@ -64,7 +64,7 @@ class ChatSettings:
         Setting(
             "Top-k", SettingGroup.SAMPLING, 0, 1000, 1, 0,
             "Draws only from this many of the likeliest tokens.",
-            "Fewer to draw from: guesses are right more often.",
+            "Fewer to draw from: more draft tokens are accepted.",
             When.DRAWS, off=0,
         )
     )  # fmt: skip
@@ -72,7 +72,7 @@ class ChatSettings:
         Setting(
             "Top-p", SettingGroup.SAMPLING, 0.05, 1.0, 0.05, 1.0,
             "Draws among the likeliest tokens that together reach this probability.",
-            "Fewer to draw from: guesses are right more often.",
+            "Fewer to draw from: more draft tokens are accepted.",
             When.DRAWS, off=1,
         )
     )  # fmt: skip
@@ -80,7 +80,7 @@ class ChatSettings:
         Setting(
             "Min-p", SettingGroup.SAMPLING, 0.0, 1.0, 0.01, 0.0,
             "Draws among tokens at least this share as likely as the best one.",
-            "Fewer to draw from: guesses are right more often.",
+            "Fewer to draw from: more draft tokens are accepted.",
             When.DRAWS, off=0,
         )
     )  # fmt: skip
@@ -122,8 +122,8 @@ class ChatSettings:
     epsilon: float = declared(
         Setting(
             "Threshold ε", SettingGroup.SPEED_UP, 0.01, 0.99, 0.01, 0.09,
-            "A guess is accepted where the model finds it likelier than this.",
-            "Lower accepts more guesses: faster, and further from the model's own words.",
+            "A draft token is accepted where the model finds it likelier than this.",
+            "Lower accepts more draft tokens: faster, and further from the model's own words.",
             When.NOT_EXACT,
         )
     )  # fmt: skip
@@ -131,7 +131,7 @@ class ChatSettings:
         Setting(
             "Leniency δ", SettingGroup.SPEED_UP, 0.0, 2.0, 0.01, 0.0,
             "Where the model itself is unsure, less than ε is enough: δ times its certainty.",
-            "Lower accepts more guesses: faster, and further from the model's own words.",
+            "Lower accepts more draft tokens: faster, and further from the model's own words.",
             When.NOT_EXACT, off=0, off_text="√ε",
         )
     )  # fmt: skip
@@ -139,29 +139,30 @@ class ChatSettings:
         Setting(
             "Tree rows", SettingGroup.SPEED_UP, 0, 1024, 1, 0,
             "The most tokens that the model checks in one step, the last decided one included.",
-            "More rows catch more guesses but make each step slower; automatic weighs both.",
+            "More rows hold more draft tokens but make each step slower; automatic weighs both.",
             When.DRAFTS, off=0, off_text="automatic",
         )
     )  # fmt: skip
     lookahead_window: int = declared(
         Setting(
             "Lookahead window W", SettingGroup.SPEED_UP, 1, 256, 1, Lookahead().window,
-            "How many places behind the text are guessed in parallel in each step.",
-            "More places find more guesses, but each takes N − 1 rows of a step.",
+            "How many positions after the text are drafted in parallel in each step.",
+            "More positions find more draft tokens, but each takes N − 1 rows of a step.",
             When.LOOKS_AHEAD,
         )
     )  # fmt: skip
     lookahead_size: int = declared(
         Setting(
             "Lookahead length N", SettingGroup.SPEED_UP, 2, 16, 1, Lookahead().size,
-            "How many tokens long the found pieces of text are, the one before a guess included.",
+            "How many tokens long the found pieces of text are, the one before a draft token "
+            "included.",
             "Longer ones save more where they are right, which is rarer.",
             When.LOOKS_AHEAD,
         )
     )  # fmt: skip
     lookahead_guesses: int = declared(
         Setting(
-            "Lookahead guesses G", SettingGroup.SPEED_UP, 1, 256, 1, Lookahead().guesses,
+            "Lookahead n-grams G", SettingGroup.SPEED_UP, 1, 256, 1, Lookahead().guesses,
             "How many of the found pieces are kept, and checked, behind the same token.",
             "More are right more often, but take more rows of a step.",
             When.LOOKS_AHEAD,

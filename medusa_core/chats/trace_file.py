@@ -370,7 +370,9 @@ class _Reader:
         for node, token, _ in raw:
             self._check_known(token)
             if node >= num_nodes:
-                raise self._contradiction(number, "a guess that was left out hangs under no node")
+                raise self._contradiction(
+                    number, "a draft token that was left out has no parent node"
+                )
         return tuple(DroppedToken(node, token_id, float(chance)) for node, token_id, chance in raw)
 
     def _check_known(self, token_id: int) -> None:

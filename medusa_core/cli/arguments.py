@@ -21,7 +21,7 @@ _OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
 _THINKS = {"usual": None, "on": True, "off": False}
 
 DRAFTER_HELP = (
-    "how tokens are guessed, such as composite (all methods), medusa, dflash, suffix (suffix tree) "
+    "how tokens are drafted, such as composite (all methods), medusa, dflash, suffix (suffix tree) "
     "or none (default: the first of these that the model can use)"
 )
 

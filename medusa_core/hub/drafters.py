@@ -31,19 +31,22 @@ class DrafterKind(NamedTuple):
 DRAFTER_KINDS: Mapping[str, DrafterKind] = {
     "dspark": DrafterKind(
         label="DSpark",
-        text="Fills a block in one pass; each guess weighs the one before and says how sure it is.",
+        text="Fills a block in one pass; each draft token depends on the one before and has a "
+        "confidence.",
     ),
     "jetspec": DrafterKind(
         label="JetSpec", text="Fills a block in one pass, read from left to right."
     ),
-    "dflash": DrafterKind(label="DFlash", text="Fills a whole block of guesses in one pass."),
+    "dflash": DrafterKind(label="DFlash", text="Drafts a whole block of tokens in one pass."),
     "gemma4-assistant": DrafterKind(
         label="Assistant", text="Google's own small drafter, which reads what the model remembers."
     ),
     "mtp": DrafterKind(
         label="MTP", text="A layer that the model was trained with, to predict further tokens."
     ),
-    "hydra": DrafterKind(label="Hydra", text="Small heads that read the guesses before their own."),
+    "hydra": DrafterKind(
+        label="Hydra", text="Small heads that read the draft tokens before their own."
+    ),
     "medusa": DrafterKind(label="Medusa", text="Small heads, one for each token ahead."),
     "eagle": DrafterKind(
         label="EAGLE", text="One layer that goes on from the model's own states, token by token."

@@ -16,14 +16,14 @@ _THINKS = {"usual": None, "on": True, "off": False}
 _SWITCH = {"on": True, "off": False}
 _NONE = ("off", "none", "random", "")
 _MEANINGS = {
-    "drafter": "How tokens are guessed; auto for the model's default.",
+    "drafter": "How tokens are drafted; auto for the model's default.",
     "rule": "How tokens are chosen: {rules}.",
     "seed": "A number repeats an answer; random for another one each time.",
     "stop": "A string, or a JSON list of them, that ends an answer; off for none.",
     "overflow": "Of a chat that is too long: stop, rolling or middle.",
     "thinks": "Whether a model that may think first does: usual, on or off.",
     "stop_on_repetition": "Whether an answer that only repeats itself ends: on or off.",
-    "growth": "The form of guesses: chain, tree, or auto for what pays in each step.",
+    "growth": "The shape of drafts: chain, tree, or auto for what pays in each step.",
 }
 NAMES = tuple(one.name for one in fields(ChatSettings) if one.name != _SYSTEM)
 

@@ -83,7 +83,7 @@ class SlashCommands:
             "/model": SlashCommand("[NAME]", "let another model answer", self._model),
             "/measure": SlashCommand("", "measure this model's speed here again", self._measure),
             "/stats": SlashCommand("", "how the last answer came about", self._stats),
-            "/tree": SlashCommand("", "the guesses of its last step", self._tree),
+            "/tree": SlashCommand("", "the draft tokens of its last step", self._tree),
             "/help": SlashCommand("", "this list", self._help),
             "/bye": SlashCommand("", "leave; also /exit and Ctrl-D", self._bye),
         }

@@ -46,7 +46,7 @@ def statistics_lines(
     if done.speed_up is not None:
         lines.append(f"× plain    {done.speed_up:.2f}")
     if forms := _forms(steps):
-        lines.append(f"guesses    {forms}; growth {settings.growth}")
+        lines.append(f"drafts     {forms}; growth {settings.growth}")
     return lines + _source_lines(steps, loaded)
 
 
@@ -77,6 +77,6 @@ def _source_lines(steps: Sequence[StepDone], loaded: ModelLoaded) -> list[str]:
     accepted = Counter(name for step in steps for one in step.sources for name in one.proposers)
     labels = {one.name: one.label for one in loaded.sources}
     return [
-        f"{labels.get(name, name):<10} {accepted[name]:,} of {count:,} guesses accepted"
+        f"{labels.get(name, name):<10} {accepted[name]:,} of {count:,} draft tokens accepted"
         for name, count in guessed.most_common()
     ]

@@ -32,7 +32,7 @@ def tree_lines(
     nodes = trace.nodes
     path = trace.path[: trace.num_appended + 1]  # the answer may end within a step
     num_guesses, num_accepted = len(nodes) - 1, len(path) - 1
-    head = f"step {trace.step}: {num_accepted} of {num_guesses} guesses accepted"
+    head = f"step {trace.step}: {num_accepted} of {num_guesses} draft tokens accepted"
     labels = _Labels({one.name: one.label for one in sources}, dict(special_tokens))
     drawn = _TreeDrawing(nodes, frozenset(path), labels, paint)
     lines = [head, *drawn.lines()]

@@ -236,7 +236,9 @@ def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
         "--num-heads", type=int, help=f"tokens ahead (default: {default.num_heads})"
     )
     parser.add_argument(
-        "--block", type=int, help="guesses of a pass, of dspark (default: as many as --num-heads)"
+        "--block",
+        type=int,
+        help="draft tokens of a pass, of dspark (default: as many as --num-heads)",
     )
     parser.add_argument(
         "--markov-rank",
@@ -262,7 +264,7 @@ def add_streams_arguments(parser: argparse.ArgumentParser) -> None:
         *("--streams", "--num-heads"),
         type=int,
         dest="num_heads",
-        help=f"tokens behind the next one that are guessed (default: {default.num_heads})",
+        help=f"tokens after the next one that are drafted (default: {default.num_heads})",
     )
     parser.add_argument(
         "--stream-layers",

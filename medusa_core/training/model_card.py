@@ -24,7 +24,7 @@ def adapter_lines(config: HeadsConfig, base_model: str) -> list[str]:
         "",
         f"    medusa generate --model MODEL --heads HERE --adapter HERE/{ADAPTER} …",
         "",
-        "Without the adapter the model is exactly as it was, and the heads guess worse.",
+        "Without the adapter the model is exactly as it was, and the heads draft worse.",
         "",
     ]
 
@@ -64,8 +64,8 @@ def model_card(
         last = curve[-1]
         shares = ", ".join(f"{share:.1%}" for share in last["top1"])
         lines += [
-            "On answers that weren't learned from, the best guess 1, 2, … tokens ahead is right in",
-            f"{shares} of all places (after {last['step']:,} steps).",
+            "On held-out answers the best draft token 1, 2, … tokens ahead is right",
+            f"in {shares} of all places (after {last['step']:,} steps).",
             "",
         ]
     if results is not None:

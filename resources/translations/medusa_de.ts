@@ -452,7 +452,7 @@
 <context>
     <name>Chat</name>
     <message>
-        <source>Of the steps in which a source guessed, the share in which one of its tokens was accepted, in the last answer. Head k guesses the k-th token after the one decided; it counts only where all before it were right. A token that several guessed counts for each.</source>
+        <source>Of the steps in which a source drafted, the share in which one of its tokens was accepted, in the last answer. Head k drafts the k-th token after the one decided; it counts only where all before it were right. A token that several drafted counts for each.</source>
         <translation>Anteil der Schritte, in denen eines der geratenen Token angenommen wurde, an denen, in denen diese Quelle geraten hat; in der letzten Antwort. Kopf k rät das k-te Token nach dem entschiedenen; er zählt nur, wo alle davor richtig waren. Ein Token, das mehrere geraten haben, zählt für jede Quelle.</translation>
     </message>
     <message>
@@ -582,7 +582,7 @@
         <translation>{0} min {1} s</translation>
     </message>
     <message>
-        <source>A language model normally writes one token per step. Here the next few tokens are guessed, by small extra heads or from the text so far; the model checks all guesses in a single step and keeps those that it would have written itself. Text that was guessed right is tinted and underlined in the colour of its source; the strip at the bottom counts. The words are the model&apos;s either way. Where guesses don&apos;t pay, it writes without them.</source>
+        <source>A language model normally writes one token per step. Here the next few tokens are drafted, by small extra heads or from the text so far; the model checks all draft tokens in a single step and keeps those that it would have written itself. Accepted draft tokens are tinted and underlined in the colour of their source; the strip at the bottom counts. The words are the model&apos;s either way. Where drafts don&apos;t pay, it writes without them.</source>
         <translation>Ein Sprachmodell schreibt gewöhnlich ein Token pro Schritt. Hier werden die nächsten Tokens geraten, von kleinen Zusatzköpfen oder aus dem bisherigen Text; das Modell prüft alle in einem einzigen Schritt und behält die, die es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seiner Quelle getönt und unterstrichen; der Streifen unten zählt mit. Die Wörter sind in jedem Fall die des Modells. Wo Raten nicht lohnt, schreibt es ohne.</translation>
     </message>
     <message>
@@ -719,7 +719,7 @@
         <translation>Wie soll das Modell antworten?</translation>
     </message>
     <message>
-        <source>Form of guesses</source>
+        <source>Shape of drafts</source>
         <translation>Form des Vorausratens</translation>
     </message>
     <message>
@@ -747,7 +747,7 @@
         <translation>{0} lost nichts aus und braucht keinen Startwert.</translation>
     </message>
     <message>
-        <source>A chain guesses one token behind the other; a tree also guesses others beside them. Which is faster depends on the model and this computer: it is measured.</source>
+        <source>A chain drafts one token after the other; a tree also drafts alternatives to them. Which is faster depends on the model and this computer: it is measured.</source>
         <translation>Eine Kette rät ein Token hinter dem anderen; ein Baum rät auch andere daneben. Was schneller ist, hängt vom Modell und von diesem Computer ab: Es wird gemessen.</translation>
     </message>
     <message>
@@ -1010,7 +1010,7 @@
         <translation>Schichten ohne Platz nachladen</translation>
     </message>
     <message>
-        <source>They are read anew for every step, while others are computed. Guesses pay most here: a step that checks many takes hardly longer than one that checks none.</source>
+        <source>They are read anew for every step, while others are computed. Drafts pay most here: a step that checks many draft tokens takes hardly longer than one that checks none.</source>
         <translation>Sie werden für jeden Schritt neu gelesen, während andere gerechnet werden. Vermutungen lohnen sich hier am meisten: Ein Schritt, der viele prüft, dauert kaum länger als einer ohne.</translation>
     </message>
     <message>
@@ -1379,7 +1379,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Entwurfsmodell</translation>
     </message>
     <message>
-        <source>A smaller model with the same tokens guesses what the large one says. It takes memory of its own, and helps most where the large one is slow.</source>
+        <source>A smaller model with the same tokens drafts what the large one says. It takes memory of its own, and helps most where the large one is slow.</source>
         <translation>Ein kleineres Modell mit denselben Token rät, was das große sagt. Es braucht eigenen Speicher und hilft am meisten, wo das große langsam ist.</translation>
     </message>
     <message>
@@ -2372,11 +2372,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Füllt einen Block in einem Durchgang, von links nach rechts gelesen.</translation>
     </message>
     <message>
-        <source>Fills a block in one pass; each guess weighs the one before and says how sure it is.</source>
+        <source>Fills a block in one pass; each draft token depends on the one before and has a confidence.</source>
         <translation>Füllt einen Block in einem Durchgang; jedes geratene Token wägt das davor ab und sagt, wie sicher es ist.</translation>
     </message>
     <message>
-        <source>Fills a whole block of guesses in one pass.</source>
+        <source>Drafts a whole block of tokens in one pass.</source>
         <translation>Füllt einen ganzen Block in einem Durchgang.</translation>
     </message>
     <message>
@@ -3168,7 +3168,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Kürzen Sie die Nachricht, beginnen Sie ein neues Gespräch, oder lassen Sie die ältesten Nachrichten gehen (Kontext, in den Einstellungen des Gesprächs).</translation>
     </message>
     <message>
-        <source>Small heads that read the guesses before their own.</source>
+        <source>Small heads that read the draft tokens before their own.</source>
         <translation>Kleine Köpfe, die lesen, was vor ihnen geraten wurde.</translation>
     </message>
     <message>
@@ -3912,7 +3912,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Zum Lesen von {0} reicht der Speicher nicht.</translation>
     </message>
     <message>
-        <source>These Hydra heads don&apos;t read the guesses before their own (grounded_heads is false).</source>
+        <source>These Hydra heads don&apos;t read the draft tokens before their own (grounded_heads is false).</source>
         <translation>Diese Hydra-Köpfe lesen nicht, was vor ihnen geraten wurde (grounded_heads ist false).</translation>
     </message>
     <message>
@@ -6257,7 +6257,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>langsamer als einfach ({factor}×)</translation>
     </message>
     <message>
-        <source>; guessing was paused</source>
+        <source>; drafting was paused</source>
         <translation>; das Raten pausierte</translation>
     </message>
     <message>
@@ -6265,7 +6265,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{factor}× einfach</translation>
     </message>
     <message>
-        <source>Guesses didn&apos;t pay here; written without them</source>
+        <source>Drafts didn&apos;t pay here; written without them</source>
         <translation>Vorausraten lohnte sich hier nicht; ohne es geschrieben</translation>
     </message>
     <message>
@@ -6410,7 +6410,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
 <context>
     <name>Header</name>
     <message>
-        <source>Who guesses the next tokens. Guesses make answers faster; the words are the same.</source>
+        <source>Who drafts the next tokens. Drafts make answers faster; the words are the same.</source>
         <translation>Wer die nächsten Token vorausrät. Das macht Antworten schneller; die Worte bleiben dieselben.</translation>
     </message>
     <message>
@@ -6804,7 +6804,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Verschiedene Regeln, also dürfen sich die Texte unterscheiden.{0}</translation>
     </message>
     <message>
-        <source>Under this rule guesses change the text, so the two may differ.{0}</source>
+        <source>Under this rule drafts change the text, so the two may differ.{0}</source>
         <translation>Bei dieser Regel verändert das Vorausraten den Text, also dürfen sich beide unterscheiden.{0}</translation>
     </message>
     <message>
@@ -6884,7 +6884,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>angenommen</translation>
     </message>
     <message>
-        <source>the best guess where the model chose otherwise</source>
+        <source>the best draft token where the model chose otherwise</source>
         <translation>am besten geraten, wo das Modell anders wählte</translation>
     </message>
     <message>
@@ -6916,7 +6916,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>letztes Token</translation>
     </message>
     <message>
-        <source>guess {0}</source>
+        <source>draft token {0}</source>
         <translation>Wahl {0}</translation>
     </message>
     <message>
@@ -7004,7 +7004,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Token, die jeder Schritt ergab: die angenommenen über dem, das das Modell selbst hinzufügt. Ohne Vorausraten ist es 1. Der Mittelwert über alle Schritte ist τ.</translation>
     </message>
     <message>
-        <source>Where each step&apos;s time went, on top of each other: drafting, verifying all guesses in one pass of the model, accepting, and keeping the accepted rows. Where layers lie below the device or on other machines: transfer, in which nothing is computed because they or their rows are on the way, and the computing of other machines. In the title: the means.</source>
+        <source>Where each step&apos;s time went, on top of each other: drafting, verifying all draft tokens in one pass of the model, accepting, and keeping the accepted rows. Where layers lie below the device or on other machines: transfer, in which nothing is computed because they or their rows are on the way, and the computing of other machines. In the title: the means.</source>
         <translation>Wohin die Zeit jedes Schritts ging, übereinander: Entwerfen, Prüfen aller Vermutungen in einem Durchgang des Modells, Annehmen und Behalten der angenommenen Zeilen. Wo Schichten unter dem Gerät oder auf anderen Rechnern liegen: Übertragung, während der nichts gerechnet wird, weil sie oder ihre Zeilen unterwegs sind, und das Rechnen anderer Rechner. Im Titel: die Mittelwerte.</translation>
     </message>
     <message>
@@ -7096,11 +7096,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Von</translation>
     </message>
     <message>
-        <source>{0} guess, {1}</source>
+        <source>{0} draft token, {1}</source>
         <translation>{0} Wahl, {1}</translation>
     </message>
     <message>
-        <source>Its guess</source>
+        <source>Its draft token</source>
         <translation>Geraten als</translation>
     </message>
     <message>
@@ -7176,7 +7176,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>was das Modell selbst wählte</translation>
     </message>
     <message>
-        <source>the best guess there, but not chosen</source>
+        <source>the best draft token there, but not chosen</source>
         <translation>dort am besten geraten, aber nicht gewählt</translation>
     </message>
     <message>
@@ -7184,7 +7184,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>nicht gewählt</translation>
     </message>
     <message>
-        <source>behind a wrong guess</source>
+        <source>after a rejected draft token</source>
         <translation>hinter falsch Geratenem</translation>
     </message>
     <message>
@@ -7196,7 +7196,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wahrscheinlichkeit nach dem, der riet; blasser: geringer</translation>
     </message>
     <message>
-        <source>a row of the tree, for a guess</source>
+        <source>a row of the tree, for a draft token</source>
         <translation>eine Zeile des Baumes, für ein geratenes Token</translation>
     </message>
     <message>
@@ -7204,11 +7204,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wahrscheinlichkeit, dass es und alle davor richtig sind; blasser: geringer</translation>
     </message>
     <message>
-        <source>From left to right: the last token, then guesses of what follows. One pass of the model checks all of them.</source>
+        <source>From left to right: the last token, then draft tokens that may follow. One pass of the model checks all of them.</source>
         <translation>Von links nach rechts: das letzte Token, dann Geratenes, was folgen könnte. Ein Durchlauf des Modells prüft alles.</translation>
     </message>
     <message>
-        <source>The guesses of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. Drafters with one tree for all steps use this one, those that grow a tree for each step use as many rows.</source>
+        <source>The draft tokens of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. Drafters with one tree for all steps use this one, those that grow a tree for each step use as many rows.</source>
         <translation>Was die Köpfe raten und am meisten lohnt, danach, wie oft jeder richtig lag. Mehr Zeilen ergeben mehr Token in einem Schritt, aber er dauert länger. Wo ein Baum für alle Schritte gilt, ist es dieser; wo für jeden Schritt ein Baum wächst, hat er so viele Zeilen.</translation>
     </message>
     <message>
@@ -7232,7 +7232,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation> und in {0:,} Schritten seitdem</translation>
     </message>
     <message>
-        <source>Right first guesses, {0}: {1} (where the heads were measured{2}).</source>
+        <source>Right first draft tokens, {0}: {1} (where the heads were measured{2}).</source>
         <translation>Richtige erste Wahl, {0}: {1} (wo die Köpfe gemessen wurden{2}).</translation>
     </message>
     <message>
@@ -7252,7 +7252,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Tiefe</translation>
     </message>
     <message>
-        <source>Guess</source>
+        <source>Draft token</source>
         <translation>Wahl</translation>
     </message>
     <message>
@@ -7320,11 +7320,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Baum</translation>
     </message>
     <message>
-        <source>Guesses by step: {0}.</source>
+        <source>Draft tokens by step: {0}.</source>
         <translation>Geraten je Schritt: {0}.</translation>
     </message>
     <message>
-        <source>no guesses</source>
+        <source>no drafts</source>
         <translation>nichts geraten</translation>
     </message>
     <message>
@@ -7340,7 +7340,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0}: Stellen {1} bis {2} aus einem Durchgang</translation>
     </message>
     <message>
-        <source>{0} of {1} guesses accepted</source>
+        <source>{0} of {1} draft tokens accepted</source>
         <translation>{0} von {1} geratenen Token angenommen</translation>
     </message>
     <message>
@@ -7352,7 +7352,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>dann das eigene des Modells: {0}</translation>
     </message>
     <message>
-        <source>likely guesses without a row: {0}</source>
+        <source>likely draft tokens without a row: {0}</source>
         <translation>wahrscheinlich, aber ohne Zeile: {0}</translation>
     </message>
 </context>
@@ -7753,11 +7753,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>({0} Bit)</translation>
     </message>
     <message>
-        <source>About {0} tokens/s here without guesses (an estimate). How much faster the draft model makes it is measured once it is loaded.</source>
+        <source>About {0} tokens/s here without drafts (an estimate). How much faster the draft model makes it is measured once it is loaded.</source>
         <translation>Etwa {0} Tokens/s auf diesem Gerät ohne Vorausraten (geschätzt). Wie viel schneller das Entwurfsmodell es macht, wird gemessen, sobald es geladen ist.</translation>
     </message>
     <message>
-        <source>About {0} tokens/s here (an estimate). No drafter chosen: it guesses from the chat&apos;s own text.</source>
+        <source>About {0} tokens/s here (an estimate). No drafter chosen: it drafts from the chat&apos;s own text.</source>
         <translation>Hier etwa {0} Token/s (geschätzt). Kein Vorschlagsmodell gewählt: Es rät aus dem Text des Chats.</translation>
     </message>
     <message>
@@ -7765,7 +7765,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Etwa {0} Tokens/s auf diesem Gerät mit seinen Köpfen, {1} ohne (geschätzt).</translation>
     </message>
     <message>
-        <source>{0} tokens/s here with guesses, {1} without (measured).</source>
+        <source>{0} tokens/s here with drafts, {1} without (measured).</source>
         <translation>{0} Token/s hier mit Raten, {1} ohne (gemessen).</translation>
     </message>
     <message>
@@ -7817,7 +7817,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Mit Nachladen: {0}, {1} Token/s ohne, etwa {2} mit Köpfen (eine Schätzung).</translation>
     </message>
     <message>
-        <source>Offloaded: {0}, {1} tokens/s without guesses (an estimate).</source>
+        <source>Offloaded: {0}, {1} tokens/s without drafts (an estimate).</source>
         <translation>Mit Nachladen: {0}, {1} Token/s ohne Vermutungen (eine Schätzung).</translation>
     </message>
     <message>
@@ -8597,7 +8597,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Geschwindigkeit jedes Entwerfers auf diesem Computer</translation>
     </message>
     <message>
-        <source>The dashed line is plain decoding. Enter lets a drafter guess in this chat.</source>
+        <source>The dashed line is plain decoding. Enter selects a drafter for this chat.</source>
         <translation>Die gestrichelte Linie ist ohne Vorausraten. Die Eingabetaste lässt einen Entwerfer in diesem Chat raten.</translation>
     </message>
     <message>
@@ -8804,7 +8804,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Unter 1 werden wahrscheinliche Token noch wahrscheinlicher, über 1 werden es seltene.</translation>
     </message>
     <message>
-        <source>The higher it is, the more guesses miss.</source>
+        <source>The higher it is, the more draft tokens are rejected.</source>
         <translation>Je höher sie ist, desto öfter geht das Vorausraten fehl.</translation>
     </message>
     <message>
@@ -8820,7 +8820,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lost nur unter so vielen der wahrscheinlichsten Token aus.</translation>
     </message>
     <message>
-        <source>Fewer to draw from: guesses are right more often.</source>
+        <source>Fewer to draw from: more draft tokens are accepted.</source>
         <translation>Weniger Auswahl: Es wird öfter richtig vorausgeraten.</translation>
     </message>
     <message>
@@ -8892,11 +8892,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schwelle ε</translation>
     </message>
     <message>
-        <source>A guess is accepted where the model finds it likelier than this.</source>
+        <source>A draft token is accepted where the model finds it likelier than this.</source>
         <translation>Geratenes wird angenommen, wo das Modell es für wahrscheinlicher hält als dies.</translation>
     </message>
     <message>
-        <source>Lower accepts more guesses: faster, and further from the model&apos;s own words.</source>
+        <source>Lower accepts more draft tokens: faster, and further from the model&apos;s own words.</source>
         <translation>Niedriger nimmt mehr Geratenes an: schneller, und weiter weg von den eigenen Worten des Modells.</translation>
     </message>
     <message>
@@ -8916,7 +8916,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>So viele Token prüft das Modell höchstens in einem Schritt, das zuletzt entschiedene eingeschlossen.</translation>
     </message>
     <message>
-        <source>More rows catch more guesses but make each step slower; automatic weighs both.</source>
+        <source>More rows hold more draft tokens but make each step slower; automatic weighs both.</source>
         <translation>Mehr Zeilen treffen öfter, machen aber jeden Schritt langsamer; die Automatik wägt beides ab.</translation>
     </message>
     <message>
@@ -8928,11 +8928,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lookahead-Fenster W</translation>
     </message>
     <message>
-        <source>How many places behind the text are guessed in parallel in each step.</source>
+        <source>How many positions after the text are drafted in parallel in each step.</source>
         <translation>Für so viele Stellen hinter dem Text wird in jedem Schritt gleichzeitig geraten.</translation>
     </message>
     <message>
-        <source>More places find more guesses, but each takes N − 1 rows of a step.</source>
+        <source>More positions find more draft tokens, but each takes N − 1 rows of a step.</source>
         <translation>Mehr Stellen finden mehr, aber jede braucht N − 1 Zeilen eines Schritts.</translation>
     </message>
     <message>
@@ -8940,7 +8940,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lookahead-Länge N</translation>
     </message>
     <message>
-        <source>How many tokens long the found pieces of text are, the one before a guess included.</source>
+        <source>How many tokens long the found pieces of text are, the one before a draft token included.</source>
         <translation>So viele Token sind die gefundenen Textstücke lang, das vor dem Geratenen mitgezählt.</translation>
     </message>
     <message>
@@ -8948,7 +8948,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Längere sparen mehr, wo sie stimmen, was seltener ist.</translation>
     </message>
     <message>
-        <source>Lookahead guesses G</source>
+        <source>Lookahead n-grams G</source>
         <translation>Lookahead-Stücke G</translation>
     </message>
     <message>
@@ -8984,7 +8984,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Greedy nimmt immer das wahrscheinlichste Token, es gibt nichts auszulosen.</translation>
     </message>
     <message>
-        <source>Plain decoding guesses nothing.</source>
+        <source>Plain decoding drafts nothing.</source>
         <translation>Ohne Beschleunigung wird nichts vorausgeraten.</translation>
     </message>
     <message>
@@ -9020,7 +9020,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>DFlash</translation>
     </message>
     <message>
-        <source>guessed by a DFlash drafter, which fills a block of places in one pass</source>
+        <source>drafted by a DFlash drafter, which fills a block of places in one pass</source>
         <translation>von einem DFlash-Entwerfer geraten, der einen Block von Stellen in einem Durchgang füllt</translation>
     </message>
     <message>
@@ -9028,7 +9028,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Entwurfsmodell</translation>
     </message>
     <message>
-        <source>guessed by a smaller model of the same vocabulary</source>
+        <source>drafted by a smaller model of the same vocabulary</source>
         <translation>von einem kleineren Modell mit demselben Wortschatz geraten</translation>
     </message>
     <message>
@@ -9036,7 +9036,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>DSpark</translation>
     </message>
     <message>
-        <source>guessed by a DSpark drafter: a block in one pass, each by the one before</source>
+        <source>drafted by a DSpark drafter: a block in one pass, each by the one before</source>
         <translation>von einem DSpark-Entwerfer geraten: ein Block in einem Durchgang, jedes Token nach dem davor</translation>
     </message>
     <message>
@@ -9044,7 +9044,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>EAGLE</translation>
     </message>
     <message>
-        <source>guessed by an EAGLE head, which goes on from the model&apos;s own states</source>
+        <source>drafted by an EAGLE head, which goes on from the model&apos;s own states</source>
         <translation>geraten von einem EAGLE-Kopf, der von den Zuständen des Modells aus weitergeht</translation>
     </message>
     <message>
@@ -9052,7 +9052,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Assistent</translation>
     </message>
     <message>
-        <source>guessed by Gemma 4&apos;s assistant, which reads the model&apos;s own keys and values</source>
+        <source>drafted by Gemma 4&apos;s assistant, which reads the model&apos;s own keys and values</source>
         <translation>vom Assistenten von Gemma 4 geraten, der die Schlüssel und Werte des Modells liest</translation>
     </message>
     <message>
@@ -9060,7 +9060,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Hydra</translation>
     </message>
     <message>
-        <source>guessed by a Hydra head, which reads the guesses before its own</source>
+        <source>drafted by a Hydra head, which reads the draft tokens before its own</source>
         <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
     </message>
     <message>
@@ -9068,7 +9068,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>JetSpec</translation>
     </message>
     <message>
-        <source>guessed by a JetSpec drafter: a block in one pass, read from left to right</source>
+        <source>drafted by a JetSpec drafter: a block in one pass, read from left to right</source>
         <translation>von einem JetSpec-Entwerfer geraten: ein Block in einem Durchgang, von links nach rechts gelesen</translation>
     </message>
     <message>
@@ -9084,7 +9084,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Kopf</translation>
     </message>
     <message>
-        <source>guessed by a Medusa head; head k guesses k tokens ahead</source>
+        <source>drafted by a Medusa head; head k drafts the token k places ahead</source>
         <translation>von einem Medusa-Kopf geraten; Kopf k rät k Token voraus</translation>
     </message>
     <message>
@@ -9092,7 +9092,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>MTP</translation>
     </message>
     <message>
-        <source>guessed by a layer that the model was trained with, to predict further tokens</source>
+        <source>drafted by a layer that the model was trained with, to predict further tokens</source>
         <translation>geraten von einer Schicht, mit der das Modell trainiert wurde, um weitere Token vorherzusagen</translation>
     </message>
     <message>
@@ -9108,7 +9108,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>klein, schnell trainiert</translation>
     </message>
     <message>
-        <source>Each head reads the guesses before its own, so that they fit together.</source>
+        <source>Each head reads the draft tokens before its own, so that they fit together.</source>
         <translation>Jeder Kopf liest, was vor ihm geraten wurde, sodass alles zusammenpasst.</translation>
     </message>
     <message>
@@ -9116,7 +9116,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>am kleinsten, am schnellsten trainiert</translation>
     </message>
     <message>
-        <source>Each head guesses without knowing the others&apos; guesses, by the model&apos;s own projection.</source>
+        <source>Each head drafts without knowing the others&apos; draft tokens, by the model&apos;s own projection.</source>
         <translation>Jeder Kopf rät, ohne zu wissen, was die anderen raten, mit der Projektion des Modells.</translation>
     </message>
     <message>
@@ -9128,7 +9128,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Jeder Kopf hat eine eigene Projektion; das braucht von allen Arten am meisten Speicher.</translation>
     </message>
     <message>
-        <source>a little larger, guesses better</source>
+        <source>a little larger, drafts better</source>
         <translation>etwas größer, rät besser</translation>
     </message>
     <message>
@@ -9136,11 +9136,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Jeder Kopf liest auch das letzte Token; nur dieses Programm kann sie nutzen.</translation>
     </message>
     <message>
-        <source>guesses best, takes longest</source>
+        <source>drafts best, takes longest</source>
         <translation>rät am besten, braucht am längsten</translation>
     </message>
     <message>
-        <source>One layer goes on guess by guess: right most often, slowest to train and to ask.</source>
+        <source>One layer drafts token by token: right most often, slowest to train and to run.</source>
         <translation>Eine Schicht rät Token für Token weiter: am häufigsten richtig, am langsamsten zu trainieren und zu fragen.</translation>
     </message>
     <message>
@@ -9148,7 +9148,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>ein Durchgang für einen ganzen Block</translation>
     </message>
     <message>
-        <source>One pass drafts several guesses and says how sure it is; quicker to ask than EAGLE-3.</source>
+        <source>One pass drafts several tokens with a confidence; faster to run than EAGLE-3.</source>
         <translation>Ein Durchgang rät mehrere Token und sagt, wie sicher er ist; schneller gefragt als EAGLE-3.</translation>
     </message>
     <message>
@@ -9164,7 +9164,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Strom</translation>
     </message>
     <message>
-        <source>guessed by a stream, which runs beside the model through its last layers</source>
+        <source>drafted by a stream, which runs beside the model through its last layers</source>
         <translation>geraten von einem Strom, der neben dem Modell durch dessen letzte Schichten läuft</translation>
     </message>
     <message>
@@ -9196,7 +9196,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Entwurfsmodell</translation>
     </message>
     <message>
-        <source>The guesses of a smaller model of the same vocabulary.</source>
+        <source>The draft tokens of a smaller model of the same vocabulary.</source>
         <translation>Was ein kleineres Modell mit demselben Wortschatz rät.</translation>
     </message>
     <message>
@@ -9204,7 +9204,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>DSpark-Entwerfer</translation>
     </message>
     <message>
-        <source>A drafter that fills a block in one pass, then weighs each guess by the one before it.</source>
+        <source>A drafter that fills a block in one pass, then reweights each draft token by the one before it.</source>
         <translation>Ein Entwerfer, der einen Block in einem Durchgang füllt und dann jedes Token nach dem davor abwägt.</translation>
     </message>
     <message>
@@ -9212,7 +9212,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>EAGLE-Kopf</translation>
     </message>
     <message>
-        <source>The guesses of a head that goes on from the model&apos;s own states, token by token.</source>
+        <source>The draft tokens of a head that goes on from the model&apos;s own states, token by token.</source>
         <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
     </message>
     <message>
@@ -9220,7 +9220,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Assistent von Gemma 4</translation>
     </message>
     <message>
-        <source>The guesses of the small assistant that was published with a Gemma 4, which reads the model&apos;s own keys and values.</source>
+        <source>The draft tokens of the small assistant that was published with a Gemma 4, which reads the model&apos;s own keys and values.</source>
         <translation>Was der kleine Assistent rät, der mit einem Gemma 4 veröffentlicht wurde und die Schlüssel und Werte des Modells liest.</translation>
     </message>
     <message>
@@ -9236,7 +9236,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lookahead</translation>
     </message>
     <message>
-        <source>The model guesses several places ahead at once; what it finds there is tried later.</source>
+        <source>The model drafts several positions ahead at once; what it finds there is tried later.</source>
         <translation>Das Modell rät an mehreren Stellen voraus zugleich; was es dort findet, wird später versucht.</translation>
     </message>
     <message>
@@ -9244,7 +9244,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Medusa-Köpfe</translation>
     </message>
     <message>
-        <source>The heads&apos; guesses, in one tree for all steps.</source>
+        <source>The heads&apos; draft tokens, in one tree for all steps.</source>
         <translation>Was die Köpfe raten, in einem Baum für alle Schritte.</translation>
     </message>
     <message>
@@ -9252,7 +9252,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Medusa, wachsender Baum</translation>
     </message>
     <message>
-        <source>The heads&apos; guesses, in a tree that is larger where the heads are unsure.</source>
+        <source>The heads&apos; draft tokens, in a tree that is larger where the heads are unsure.</source>
         <translation>Was die Köpfe raten, in einem Baum, der größer ist, wo sie unsicher sind.</translation>
     </message>
     <message>
@@ -9260,7 +9260,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>MTP-Schicht</translation>
     </message>
     <message>
-        <source>The guesses of the layer that the model was trained with, to predict further tokens.</source>
+        <source>The draft tokens of the layer that the model was trained with, to predict further tokens.</source>
         <translation>Was die Schicht rät, mit der das Modell trainiert wurde, um weitere Token vorherzusagen.</translation>
     </message>
     <message>
@@ -9280,7 +9280,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wie für dieses Modell empfohlen, von seinen Entwicklern oder nach Versuchen damit.</translation>
     </message>
     <message>
-        <source>No guesses: one token per step.</source>
+        <source>No drafts: one token per step.</source>
         <translation>Nichts wird geraten: ein Token je Schritt.</translation>
     </message>
     <message>
@@ -9296,7 +9296,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ströme</translation>
     </message>
     <message>
-        <source>The guesses of streams that run beside the model through its last layers.</source>
+        <source>The draft tokens of streams that run beside the model through its last layers.</source>
         <translation>Was Ströme raten, die neben dem Modell durch dessen letzte Schichten laufen.</translation>
     </message>
     <message>
@@ -9320,7 +9320,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Typical (kreativ, nicht exakt)</translation>
     </message>
     <message>
-        <source>Also keeps guesses that are merely likely: more of them, in other words.</source>
+        <source>Also keeps draft tokens that are merely likely: more of them, in other words.</source>
         <translation>Behält auch, was bloß wahrscheinlich ist: mehr davon, in anderen Worten.</translation>
     </message>
     <message>
@@ -9920,15 +9920,15 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>hier am schnellsten</translation>
     </message>
     <message>
-        <source>Mostly chains of {0:.1f} guesses: a step takes {2:.1f} times as long as without, and brings {3:.1f} tokens.</source>
+        <source>Mostly chains of {0:.1f} draft tokens: a step takes {2:.1f} times as long as without, and brings {3:.1f} tokens.</source>
         <translation>Meist Ketten von {0:.1f} geratenen Token: Ein Schritt dauert {2:.1f}-mal so lange wie ohne und bringt {3:.1f} Token.</translation>
     </message>
     <message>
-        <source>Mostly trees of {0:.1f} guesses, {1:.1f} deep: a step takes {2:.1f} times as long as without, and brings {3:.1f} tokens.</source>
+        <source>Mostly trees of {0:.1f} draft tokens, {1:.1f} deep: a step takes {2:.1f} times as long as without, and brings {3:.1f} tokens.</source>
         <translation>Meist Bäume von {0:.1f} geratenen Token, {1:.1f} tief: Ein Schritt dauert {2:.1f}-mal so lange wie ohne und bringt {3:.1f} Token.</translation>
     </message>
     <message>
-        <source>Mostly no guesses: they would bring less than their rows cost.</source>
+        <source>Mostly no drafts: they would gain less than their rows cost.</source>
         <translation>Meist wird nichts geraten: Es brächte weniger, als seine Zeilen kosten.</translation>
     </message>
     <message>
@@ -9936,7 +9936,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>die gestrichelte Linie</translation>
     </message>
     <message>
-        <source>mostly no guesses</source>
+        <source>mostly no drafts</source>
         <translation>meist nichts geraten</translation>
     </message>
     <message>
@@ -9963,7 +9963,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Token je Schritt</translation>
     </message>
     <message>
-        <source>One bar for each decoding step, as high as the tokens it gave: grey those that the model chose itself, in colours the accepted ones by who guessed them.</source>
+        <source>One bar for each decoding step, as high as the tokens it gave: grey those that the model chose itself, in colours the accepted ones by who drafted them.</source>
         <translation>Ein Balken je Schritt, so hoch wie die Zahl seiner Token: grau, was das Modell selbst wählte, farbig das Angenommene, je nachdem, wer es geraten hat.</translation>
     </message>
 </context>
@@ -9986,7 +9986,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Zwischenspeicher (MiB)</translation>
     </message>
     <message>
-        <source>Guesses accepted, by source</source>
+        <source>Draft tokens accepted, by source</source>
         <translation>Angenommen, nach Quelle</translation>
     </message>
     <message>
@@ -10041,11 +10041,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Nach Quelle</translation>
     </message>
     <message>
-        <source>Fast even without guesses</source>
+        <source>Fast even without drafts</source>
         <translation>Auch ohne Vorausraten schnell</translation>
     </message>
     <message>
-        <source>A step of this model takes less than 2 ms, so what guesses save is hard to notice. Tokens per step show what they save with a large model.</source>
+        <source>A step of this model takes less than 2 ms, so what drafts save is hard to notice. Tokens per step show what they save with a large model.</source>
         <translation>Ein Schritt dieses Modells dauert unter 2 ms; was Vorausraten spart, bemerkt man kaum. Token je Schritt zeigen, was es bei einem großen Modell spart.</translation>
     </message>
     <message>
@@ -10061,11 +10061,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Marken im Text</translation>
     </message>
     <message>
-        <source>Accepted tokens have a tint and an underline: one for all, or that of the source that guessed them. The model chose all others itself. The text is the same either way.</source>
+        <source>Accepted tokens have a tint and an underline: one for all, or that of the source that drafted them. The model chose all others itself. The text is the same either way.</source>
         <translation>Angenommene Token sind getönt und unterstrichen: alle gleich, oder wie die Quelle, die sie geraten hat. Alle anderen hat das Modell selbst gewählt. Der Text ist in jedem Fall derselbe.</translation>
     </message>
     <message>
-        <source>Guesses accepted, by source</source>
+        <source>Draft tokens accepted, by source</source>
         <translation>Angenommen, nach Quelle</translation>
     </message>
     <message>
@@ -10307,7 +10307,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>noch {0}</translation>
     </message>
     <message>
-        <source>best guess right: {0}</source>
+        <source>best draft token right: {0}</source>
         <translation>beste Wahl richtig: {0}</translation>
     </message>
     <message>
@@ -10362,7 +10362,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Andere trainieren…</translation>
     </message>
     <message>
-        <source>The model answers questions, and heads learn to guess its answers; the model itself stays as it is. You can chat meanwhile: both are slower then.</source>
+        <source>The model answers questions, and heads learn to draft its answers; the model itself stays as it is. You can chat meanwhile: both are slower then.</source>
         <translation>Das Modell beantwortet Fragen, und Köpfe lernen, seine Antworten zu raten; das Modell selbst bleibt, wie es ist. Währenddessen lässt sich chatten: Beides ist dann langsamer.</translation>
     </message>
     <message>
@@ -10417,7 +10417,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Plattenplatz</translation>
     </message>
     <message>
-        <source>Heads guess better with a model that learned with them. What it learned is an adapter, which you choose when you load it; without it the model is as it was.</source>
+        <source>Heads draft better with a model that learned with them. What it learned is an adapter, which you choose when you load it; without it the model is as it was.</source>
         <translation>Köpfe raten besser mit einem Modell, das mit ihnen gelernt hat. Was es gelernt hat, ist ein Adapter, den Sie beim Laden wählen; ohne ihn ist das Modell, wie es war.</translation>
     </message>
     <message>
@@ -10452,11 +10452,11 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Fortschritt dieses Abschnitts</translation>
     </message>
     <message>
-        <source>Best guess right, %</source>
+        <source>Best draft token right, %</source>
         <translation>Beste Wahl richtig, %</translation>
     </message>
     <message>
-        <source>Of answers that heads don&apos;t learn from: how often the best guess of head 1, 2, … is the token that followed, over the steps of training.</source>
+        <source>Of answers that heads don&apos;t learn from: how often the best draft token of head 1, 2, … is the token that followed, over the steps of training.</source>
         <translation>Bei Antworten, aus denen die Köpfe nicht lernen: wie oft die beste Wahl von Kopf 1, 2, … das Token ist, das folgte, über die Schritte des Trainings.</translation>
     </message>
     <message>
@@ -10671,8 +10671,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Medusa Chat runs a language model here. What you write stays on this computer.
-The next words are guessed, and the model checks all guesses in one step. Where guesses come true it answers up to several times faster, always with the same words.
-Guesses that were right are tinted and underlined, so that you can watch it work.</source>
+The next words are drafted, and the model checks all of them in one step. Where drafts are accepted it answers up to several times faster, always with the same words.
+Accepted draft tokens are tinted and underlined, so that you can watch it work.</source>
         <translation>Medusa Chat lässt hier ein Sprachmodell laufen. Was Sie schreiben, bleibt auf diesem Computer.
 Die nächsten Wörter werden geraten, und das Modell prüft alle in einem Schritt. Wo richtig geraten wurde, antwortet es bis zu mehrmals so schnell, immer mit denselben Wörtern.
 Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehen können.</translation>

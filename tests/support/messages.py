@@ -116,7 +116,7 @@ EXAMPLES: tuple[Message, ...] = (
         "cpu",
         (DrafterChoice("medusa", "Medusa heads", "Heads."),),
         (RuleChoice("greedy", "Greedy", "The best.", is_exact=True, draws=False),),
-        (SourceInfo("medusa", "head", "h", "guessed by a head", ("blue",), "solid", True),),
+        (SourceInfo("medusa", "head", "h", "drafted by a head", ("blue",), "solid", True),),
         1.0,
     ),
     Unloaded(*IDS, 100),

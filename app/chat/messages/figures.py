@@ -237,7 +237,7 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     )
     text = words.format(factor=f"{Number(factor):.2f}")
     if done.num_plain_steps:
-        text += QCoreApplication.translate("Figures", "; guessing was paused")
+        text += QCoreApplication.translate("Figures", "; drafting was paused")
         meaning += _paused_words(done)
     return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
 
@@ -246,7 +246,7 @@ def _unguessed(done: GenerationDone) -> Figure:
     """Nearly nothing was guessed, so that the answer is as fast as a plain one."""
     return Figure(
         QCoreApplication.translate("Figures", "Speed-up"),
-        QCoreApplication.translate("Figures", "Guesses didn't pay here; written without them"),
+        QCoreApplication.translate("Figures", "Drafts didn't pay here; written without them"),
         _paused_words(done).strip(),
     )
 

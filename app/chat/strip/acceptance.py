@@ -15,9 +15,9 @@ from medusa_core.messages import TokenSource
 
 MEANING = QT_TRANSLATE_NOOP(
     "Chat",
-    "Of the steps in which a source guessed, the share in which one of its tokens was accepted, in "
-    "the last answer. Head k guesses the k-th token after the one decided; it counts only where "
-    "all before it were right. A token that several guessed counts for each.",
+    "Of the steps in which a source drafted, the share in which one of its tokens was accepted, "
+    "in the last answer. Head k drafts the k-th token after the one decided; it counts only "
+    "where all before it were right. A token that several drafted counts for each.",
 )
 
 

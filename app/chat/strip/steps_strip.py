@@ -39,10 +39,10 @@ MARKING_NAMES = {
 }
 MARK_CHARS = 11
 BARS_EM = 32  # in less room the words say it alone
-TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Fast even without guesses")
+TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Fast even without drafts")
 TOO_SMALL_MEANING = QT_TRANSLATE_NOOP(
     "StepsStrip",
-    "A step of this model takes less than 2 ms, so what guesses save is hard to notice. Tokens "
+    "A step of this model takes less than 2 ms, so what drafts save is hard to notice. Tokens "
     "per step show what they save with a large model.",
 )
 SPEED = QT_TRANSLATE_NOOP(
@@ -92,9 +92,9 @@ class StepsStrip(QFrame):
         explain(
             self.marks_box,
             self.tr(
-                "Accepted tokens have a tint and an underline: one for all, or that of the source "
-                "that guessed them. The model chose all others itself. The text is the same either "
-                "way."
+                "Accepted tokens have a tint and an underline: one for all, or that of the "
+                "source that drafted them. The model chose all others itself. The text is the "
+                "same either way."
             ),
         )
         self.marks_box.currentIndexChanged.connect(
@@ -205,7 +205,7 @@ class StepsStrip(QFrame):
         self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._figures.addWidget(self.memory_label, 1)
-        title = ElidedLabel(self.tr("Guesses accepted, by source"))
+        title = ElidedLabel(self.tr("Draft tokens accepted, by source"))
         title.setObjectName("stripTitle")
         self._sources = QWidget()
         sources = QVBoxLayout(self._sources)

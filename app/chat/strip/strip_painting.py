@@ -37,7 +37,8 @@ class StepBars(QWidget):
             wrapped(
                 self.tr(
                     "One bar for each decoding step, as high as the tokens it gave: grey those "
-                    "that the model chose itself, in colours the accepted ones by who guessed them."
+                    "that the model chose itself, in colours the accepted ones by who drafted "
+                    "them."
                 )
             )
         )

@@ -256,7 +256,7 @@ def _check_architecture(settings: Mapping[str, object]) -> None:
 def _ungrounded() -> HeadsError:
     """Make the error for heads that don't read the tokens before theirs."""
     return HeadsError(
-        "These Hydra heads don't read the guesses before their own (grounded_heads is false).",
+        "These Hydra heads don't read the draft tokens before their own (grounded_heads is false).",
         "Choose grounded Hydra heads, or Medusa heads for this model.",
     )
 

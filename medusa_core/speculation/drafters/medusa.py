@@ -130,7 +130,7 @@ def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
 
 
 SPEC = DrafterSpec(
-    DrafterChoice("medusa", "Medusa heads", "The heads' guesses, in one tree for all steps."),
+    DrafterChoice("medusa", "Medusa heads", "The heads' draft tokens, in one tree for all steps."),
     serves=has_heads,
     build=_build,
     preference=10,

@@ -37,7 +37,7 @@ class NoDrafter:
 
 
 SPEC = DrafterSpec(
-    DrafterChoice("none", "None (plain)", "No guesses: one token per step.", drafts=False),
+    DrafterChoice("none", "None (plain)", "No drafts: one token per step.", drafts=False),
     serves=lambda _: True,
     build=lambda _, __: NoDrafter(),
     preference=90,

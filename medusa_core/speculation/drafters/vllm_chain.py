@@ -42,7 +42,7 @@ SPEC = DrafterSpec(
     DrafterChoice(
         "vllm",
         "Medusa as in vLLM",
-        "Each head's best guess, without branches and without regard to chance.",
+        "Each head's best draft token, without branches and without regard to chance.",
     ),
     has_heads,
     _build,

@@ -133,7 +133,7 @@ SPEC = RuleSpec(
     RuleChoice(
         "typical",
         "Typical (creative, not exact)",
-        "Also keeps guesses that are merely likely: more of them, in other words.",
+        "Also keeps draft tokens that are merely likely: more of them, in other words.",
         is_exact=False,
         draws=True,
         numbers=(

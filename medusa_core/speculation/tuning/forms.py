@@ -89,7 +89,7 @@ def why_of(speed: DrafterSpeed) -> str:
     if speed.growth == NOTHING:
         return (
             f"{times}, and drafting {speed.draft_ms:.1f} ms, for {tau} tokens; in most steps no "
-            "guess was worth its row."
+            "draft token was worth its row."
         )
     if speed.growth == CHAIN:
         return f"{times}; a chain of {speed.levels:.1f} brings {tau} tokens."

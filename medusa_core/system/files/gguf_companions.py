@@ -108,7 +108,7 @@ def check_has_layers(
     drafts = any(".nextn." in tensor or tensor.startswith("nextn.") for tensor in tensors)
     if drafts and not any(tensor.startswith("blk.0.") for tensor in tensors):
         raise _drafter(
-            name, "a layer that guesses tokens (MTP), without its model: a drafter", entries
+            name, "a layer that drafts tokens (MTP), without its model: a drafter", entries
         )
 
 

@@ -27,8 +27,8 @@ def test_a_chat_and_a_pipe_say_the_same(real_model: Callable[[str], Path], tmp_p
     finally:
         chat.close()
     assert "Paris" in shown
-    assert re.search(r"Hydra +\d+ of \d+ guesses accepted", stats)
-    assert "guesses accepted" in tree
+    assert re.search(r"Hydra +\d+ of \d+ draft tokens accepted", stats)
+    assert "draft tokens accepted" in tree
     piped = subprocess.run(
         [sys.executable, "-m", "medusa_core", "run", str(smollm), *EXACT],
         cwd=ROOT,

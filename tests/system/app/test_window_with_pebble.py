@@ -300,7 +300,7 @@ def test_the_strip_says_that_the_demo_is_too_small_to_gain(
 ) -> None:
     strip = window.page.strip
     assert strip.gain_label.isVisible()
-    assert strip.gain_label.text() == "· Fast even without guesses"
+    assert strip.gain_label.text() == "· Fast even without drafts"
     answer = ask(qtbot, window, "Hello!")
     assert not any("× plain" in text for text in figure_texts(answer))
     assert strip.mean_label.text().endswith("tokens/step")

@@ -106,10 +106,14 @@ def read_the_tree(program: Program) -> str:
         program.bus.press("Right", 0.3)
     heard = program.bus.announced
     _demand(len(heard) >= 3, f"too few steps were read: {heard}")
-    found = [re.search(r"step \d+ of \d+: .*\d+ of \d+ guesses accepted", one) for one in heard]
+    found = [
+        re.search(r"step \d+ of \d+: .*\d+ of \d+ draft tokens accepted", one) for one in heard
+    ]
     _demand(any(found), f"no word of guesses in {heard}")
     picture = program.window.find("chart", "Token tree")
-    _demand("guesses accepted" in picture.description, f"the tree says {picture.description!r}")
+    _demand(
+        "draft tokens accepted" in picture.description, f"the tree says {picture.description!r}"
+    )
     picture.focus()
     program.bus.forget()
     program.bus.press("Right", 0.3)

@@ -56,9 +56,9 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     assert len(story) > 40
     stats = chat.ask("/stats")
     assert re.search(r"speed +\d+ tokens/s, first after \d+ ms", stats)
-    assert re.search(r"\d+ of \d+ guesses accepted", stats)
+    assert re.search(r"\d+ of \d+ draft tokens accepted", stats)
     tree = chat.ask("/tree")
-    assert re.search(r"step \d+: \d+ of \d+ guesses accepted", tree)
+    assert re.search(r"step \d+: \d+ of \d+ draft tokens accepted", tree)
     assert re.search(r"a step of 1 row takes [\d.]+ ms", chat.ask("/measure"))
     assert "decided before" in tree
     assert re.search(r"\+ .*  chosen by the model, \d+%|the answer ended there", tree)

@@ -37,7 +37,7 @@ def test_accepted_guesses_come_first_and_are_painted() -> None:
         return f"<{text}>"
 
     assert tree_lines(trace(), (source,), ((9, "</s>"),), paint) == [
-        "step 7: 2 of 4 guesses accepted",
+        "step 7: 2 of 4 draft tokens accepted",
         "● ' a'  decided before",
         "├─● <' c'>  head 1, 60%",
         "│ ├─● <' e'>  head 2, 40%",
@@ -50,6 +50,6 @@ def test_accepted_guesses_come_first_and_are_painted() -> None:
 def test_guesses_behind_the_end_of_an_answer_are_not_accepted() -> None:
     ended = trace()._replace(num_appended=1)
     lines = tree_lines(ended, (), (), lambda text, _: text)
-    assert lines[0] == "step 7: 1 of 4 guesses accepted"
+    assert lines[0] == "step 7: 1 of 4 draft tokens accepted"
     assert [line for line in lines[2:] if "●" in line] == ["├─● ' c'  heads 1, 60%"]
     assert lines[-1] == "the answer ended there"

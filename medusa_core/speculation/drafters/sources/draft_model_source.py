@@ -224,7 +224,7 @@ SPEC = SourceSpec(
         name=NAME,
         label="draft model",
         badge="d",
-        explanation="guessed by a smaller model of the same vocabulary",
+        explanation="drafted by a smaller model of the same vocabulary",
         colours=("brown",),
         line="wave",
         is_numbered=True,
@@ -235,7 +235,7 @@ SPEC = SourceSpec(
     alone=DrafterChoice(
         NAME,
         "Draft model",
-        "The guesses of a smaller model of the same vocabulary.",
+        "The draft tokens of a smaller model of the same vocabulary.",
     ),
     preference=15,
 )

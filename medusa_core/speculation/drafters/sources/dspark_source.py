@@ -10,7 +10,7 @@ SPEC = block_spec(
         name="dspark",
         label="DSpark",
         badge="b",
-        explanation="guessed by a DSpark drafter: a block in one pass, each by the one before",
+        explanation="drafted by a DSpark drafter: a block in one pass, each by the one before",
         colours=("lime",),
         line="dash-dot",
         is_numbered=True,
@@ -19,7 +19,8 @@ SPEC = block_spec(
     DrafterChoice(
         "dspark",
         "DSpark drafter",
-        "A drafter that fills a block in one pass, then weighs each guess by the one before it.",
+        "A drafter that fills a block in one pass, then reweights each draft token by the one "
+        "before it.",
     ),
     hint="Load a DSpark drafter for this model, or choose another drafter.",
 )

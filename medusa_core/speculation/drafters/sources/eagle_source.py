@@ -22,7 +22,7 @@ SPEC = head_spec(
         name="eagle",
         label="EAGLE",
         badge="e",
-        explanation="guessed by an EAGLE head, which goes on from the model's own states",
+        explanation="drafted by an EAGLE head, which goes on from the model's own states",
         colours=("teal",),
         line="dash-dot",
         is_numbered=True,
@@ -33,6 +33,6 @@ SPEC = head_spec(
     alone=DrafterChoice(
         "eagle",
         "EAGLE head",
-        "The guesses of a head that goes on from the model's own states, token by token.",
+        "The draft tokens of a head that goes on from the model's own states, token by token.",
     ),
 )

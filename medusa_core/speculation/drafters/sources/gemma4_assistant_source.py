@@ -78,7 +78,7 @@ SPEC = head_spec(
         name=KIND,
         label="assistant",
         badge="a",
-        explanation="guessed by Gemma 4's assistant, which reads the model's own keys and values",
+        explanation="drafted by Gemma 4's assistant, which reads the model's own keys and values",
         colours=("steel",),
         line="dash-dot",
         is_numbered=True,
@@ -89,8 +89,8 @@ SPEC = head_spec(
     alone=DrafterChoice(
         KIND,
         "Gemma 4 assistant",
-        "The guesses of the small assistant that was published with a Gemma 4, which reads the "
-        "model's own keys and values.",
+        "The draft tokens of the small assistant that was published with a Gemma 4, which reads "
+        "the model's own keys and values.",
     ),
     # Keys and values on other machines can't be read.
     serves=lambda target: not target.is_divided,

@@ -74,7 +74,7 @@ SPEC = head_spec(
         name="medusa",
         label="head",
         badge="h",
-        explanation="guessed by a Medusa head; head k guesses k tokens ahead",
+        explanation="drafted by a Medusa head; head k drafts the token k places ahead",
         colours=("blue", "amber", "green", "pink", "vermilion"),
         line="solid",
         is_numbered=True,
@@ -88,7 +88,7 @@ SPEC = head_spec(
     alone=DrafterChoice(
         "medusa-dynamic",
         "Medusa, dynamic tree",
-        "The heads' guesses, in a tree that is larger where the heads are unsure.",
+        "The heads' draft tokens, in a tree that is larger where the heads are unsure.",
     ),
     preference=11,
 )

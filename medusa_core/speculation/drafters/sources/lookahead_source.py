@@ -170,7 +170,7 @@ SPEC = SourceSpec(
     alone=DrafterChoice(
         NAME,
         "Lookahead",
-        "The model guesses several places ahead at once; what it finds there is tried later.",
+        "The model drafts several positions ahead at once; what it finds there is tried later.",
         looks_ahead=True,
     ),
     preference=60,

@@ -16,7 +16,7 @@ SPEC = head_spec(
         name="mtp",
         label="MTP",
         badge="t",
-        explanation="guessed by a layer that the model was trained with, to predict further tokens",
+        explanation="drafted by a layer that the model was trained with, to predict further tokens",
         colours=("teal",),
         line="dash-dot",
         is_numbered=True,
@@ -27,6 +27,6 @@ SPEC = head_spec(
     alone=DrafterChoice(
         "mtp",
         "MTP layer",
-        "The guesses of the layer that the model was trained with, to predict further tokens.",
+        "The draft tokens of the layer that the model was trained with, to predict further tokens.",
     ),
 )

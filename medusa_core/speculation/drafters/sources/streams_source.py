@@ -128,7 +128,7 @@ SPEC = head_spec(
         name=NAME,
         label="stream",
         badge="s",
-        explanation="guessed by a stream, which runs beside the model through its last layers",
+        explanation="drafted by a stream, which runs beside the model through its last layers",
         colours=("magenta",),
         line="dash-dot",
         is_numbered=True,
@@ -140,6 +140,6 @@ SPEC = head_spec(
     alone=DrafterChoice(
         NAME,
         "Streams",
-        "The guesses of streams that run beside the model through its last layers.",
+        "The draft tokens of streams that run beside the model through its last layers.",
     ),
 )

@@ -130,7 +130,7 @@ def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
     assert settings_panel.groups["Sampling"].note == ""
     settings_panel.choose_drafter("none")
     assert not settings_panel.numbers.boxes["tree_rows"].isEnabled()
-    assert "guesses nothing" in settings_panel.groups["Speed-up"].note
+    assert "drafts nothing" in settings_panel.groups["Speed-up"].note
 
 
 def test_settings_of_one_rule_or_drafter_are_seen_only_while_it_is_chosen(ready: Ready) -> None:

@@ -17,8 +17,8 @@ from tests.support.window.fakes import PLAN
 from tests.support.window.fixtures import Open
 
 WHY = (
-    "Mostly trees of 5.4 guesses, 3.4 deep: a step takes 1.5 times as long as without, and brings "
-    "2.6 tokens."
+    "Mostly trees of 5.4 draft tokens, 3.4 deep: a step takes 1.5 times as long as without, "
+    "and brings 2.6 tokens."
 )
 SPEEDS = (
     DrafterSpeed("none", 1.0, 40.0, 1.0, 0.0),
@@ -68,10 +68,10 @@ def test_the_bars_are_those_that_raced_the_fastest_first() -> None:
     assert (lookahead.speed, lookahead.shape) == ("10.0 tokens/s", "chain, 3.0 rows")
     assert (plain.shape, plain.gain) == ("the dashed line", "")
     assert race_bars(DRAFTERS, ()) == ()
-    assert lookahead.why.startswith("Mostly chains of 2.0 guesses: a step takes 1.2 times")
+    assert lookahead.why.startswith("Mostly chains of 2.0 draft tokens: a step takes 1.2 times")
     parked = SPEEDS[1]._replace(growth="none")
-    assert race_bars(DRAFTERS, (parked,))[0].shape == "mostly no guesses"
-    assert race_bars(DRAFTERS, (parked,))[0].why.startswith("Mostly no guesses")
+    assert race_bars(DRAFTERS, (parked,))[0].shape == "mostly no drafts"
+    assert race_bars(DRAFTERS, (parked,))[0].why.startswith("Mostly no drafts")
     untimed = SPEEDS[1]._replace(step_x=0.0)
     assert race_bars(DRAFTERS, (untimed,))[0].why == "A step of 6.4 rows."
 

@@ -120,7 +120,7 @@ def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
     assert all(side.rule_box.isEnabled() for side in dialog.sides)
     requested = [r.settings for r in engine.of_kind(Generate) if isinstance(r, Generate)]
     assert {settings.temperature for settings in requested} == {1.3}
-    assert dialog.verdict.startswith("Under this rule guesses change the text")
+    assert dialog.verdict.startswith("Under this rule drafts change the text")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_every_drawing_tells_what_it_shows(
     qtbot.waitUntil(lambda: len(panel.figures) == 4)
     qtbot.waitUntil(lambda: all(plot.accessibleDescription() for plot in panel.plots))
     tree = window.insight.open_tree()
-    reported = ("h1: guessed by a Medusa head", "a row of the tree")
+    reported = ("h1: drafted by a Medusa head", "a row of the tree")
     for tab in (STEP, PLAN):
         tree.tabs.setCurrentIndex(tab)
         (seen,) = (legend for legend in tree.legends if legend.isVisible())

@@ -144,7 +144,7 @@ def test_arrows_walk_through_the_tree_and_say_where_they_are(
         "One: decided before",
         "two: accepted, from head 1, 25.0 %; the model gave it 50.0 %",
         "three.: accepted, from head 2, 25.0 %; the model gave it 50.0 %",
-        "wrong: the best guess where the model chose otherwise, from head 3, 25.0 %",
+        "wrong: the best draft token where the model chose otherwise, from head 3, 25.0 %",
         "Four: chosen by the model, 50.0 %",
         "three.: accepted, from head 2, 25.0 %; the model gave it 50.0 %",
     ]

@@ -70,7 +70,7 @@ def test_what_it_would_do_offloaded_is_said_as_an_estimate() -> None:
     assert offload_plan_words(offloaded(), has_heads=True) == (
         "Offloaded: 27 of 40 layers here, 5.0 tokens/s plain, about 11 with heads (an estimate)."
     )
-    assert "without guesses" in offload_plan_words(offloaded(), has_heads=False)
+    assert "without drafts" in offload_plan_words(offloaded(), has_heads=False)
     assert offload_plan_words(offloaded(whole_s=0.1), has_heads=True).endswith("and is faster.")
 
 

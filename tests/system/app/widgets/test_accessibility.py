@@ -317,7 +317,7 @@ def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
     QTest.keyClick(tree.transport.slider, Qt.Key.Key_Right)
     (said,) = announced
     assert said.startswith("step 1 of 4: 3 tokens (2 accepted + 1 of the model's own). ")
-    assert said.endswith("2 of 3 guesses accepted: two, three.; then the model's own: Four")
+    assert said.endswith("2 of 3 draft tokens accepted: two, three.; then the model's own: Four")
     tree.view.setFocus()
     qtbot.waitUntil(tree.view.hasFocus)
     QTest.keyClick(tree.view, Qt.Key.Key_Right)

@@ -15,7 +15,7 @@ def test_a_card_tells_all_about_an_accepted_token() -> None:
     assert lines["Token"] == "␣on"
     assert lines["Id"] == "3"
     assert lines["From"] == "head 2, accepted"
-    assert lines["Its guess"] == "first guess, 25.0 %"
+    assert lines["Its draft token"] == "first draft token, 25.0 %"
     assert lines["Step"] == "1, second of 3"
     assert lines["Model's probability"] == "50.0 %"
     assert lines["Instead"].count("12.5 %") == 5

@@ -71,8 +71,8 @@ def test_what_had_no_row_hangs_where_it_would_have_been() -> None:
         "␣sat: offered, but not verified, 25.0 %; the model gave it 12.5 %"
     )
     assert describe_tree(layout, LEGEND) == (
-        "tree of 5; 1 of 5 guesses accepted: cat; then the model's own: ‹F0 9F›; "
-        "likely guesses without a row: 2"
+        "tree of 5; 1 of 5 draft tokens accepted: cat; then the model's own: ‹F0 9F›; "
+        "likely draft tokens without a row: 2"
     )
     many = [DroppedToken(chance % 4, 10 + chance, chance / 20) for chance in range(15, 0, -1)]
     step = with_pruned(trace(1, (0, 1)), *many)
@@ -95,7 +95,7 @@ def test_a_chain_is_one_row_whatever_became_of_it(path: tuple[int, ...]) -> None
     assert ghost.row == (0 if len(path) == 4 else 1), "below what it was chosen instead of"
     assert shape_of(layout) == "chain of 3"
     assert not layout_of_step(trace(1, (0, 1))).is_chain
-    assert shape_of(layout_of_step(trace(0))) == "no guesses"
+    assert shape_of(layout_of_step(trace(0))) == "no drafts"
 
 
 def test_a_block_has_the_places_that_one_pass_drew() -> None:

@@ -26,7 +26,7 @@ def test_figures_are_the_traces_sums() -> None:
     assert figures.context.tolist() == [16, 19, 20]
     assert figures.rows.tolist() == [len(track[index].token_ids) for index in (1, 2, 3)]
     assert figures.forms == [0, 0, 3]
-    assert "Guesses by step: tree 3." in describe_answer(figures, None, None)
+    assert "Draft tokens by step: tree 3." in describe_answer(figures, None, None)
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
     track.add(trace(4, (0, 1, 3), num_appended=1))  # the answer ended inside the run
@@ -43,11 +43,13 @@ def test_steps_are_counted_by_the_form_of_their_guesses() -> None:
         track.add(step)
     figures.follow(track)
     assert figures.forms == [1, 2, 1]
-    assert "Guesses by step: tree 1, chain 2, nothing 1." in describe_answer(figures, None, None)
+    assert "Draft tokens by step: tree 1, chain 2, nothing 1." in describe_answer(
+        figures, None, None
+    )
     plain, nothing = StepFigures(LEGEND), made_track(1)
     nothing.add(bare)
     plain.follow(nothing)
-    assert "Guesses by step" not in describe_answer(plain, None, None)
+    assert "Draft tokens by step" not in describe_answer(plain, None, None)
 
 
 def test_a_token_that_heads_and_suffixes_guessed_counts_for_both() -> None:

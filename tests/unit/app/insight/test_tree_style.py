@@ -97,7 +97,7 @@ def test_a_block_is_framed_in_the_colour_of_its_source(
     assert set(sources) >= {"dflash", "dspark"}
     view.show_layout(layout_of_step(chain(drafter="dspark"), block_sources=sources))
     spoken = view.accessibleDescription()
-    assert spoken.startswith("chain of 3; 1 of 3 guesses accepted: ")
+    assert spoken.startswith("chain of 3; 1 of 3 draft tokens accepted: ")
     assert "; DSpark: places 1 to 3" in spoken
     (frame,) = (item for item in view.scene().items() if isinstance(item, BlockFrame))
     nodes = {i.node.index: i for i in view.scene().items() if isinstance(i, NodeItem)}

@@ -224,5 +224,5 @@ def test_what_was_measured_stands_in_place_of_the_estimate(run: Run, dialog: Lib
         await settle(dialog)
 
     run(work)
-    assert measured_words(speeds) == "330 tokens/s here with guesses, 548 without (measured)."
+    assert measured_words(speeds) == "330 tokens/s here with drafts, 548 without (measured)."
     assert measured_words(speeds[:1]) == measured_words(()) == ""

@@ -68,12 +68,12 @@ def test_kinds_are_named_by_what_they_cost_and_bring(dialog: TrainDialog, tmp_pa
     form = dialog.form
     names = [form.kind_box.itemText(row) for row in range(form.kind_box.count())]
     assert "Hydra: small, quick to train" in names
-    assert "EAGLE-3: guesses best, takes longest" in names
+    assert "EAGLE-3: drafts best, takes longest" in names
     assert "DSpark: one pass for a whole block" in names
     assert all(kind.gist and kind.explanation for kind in TRAINED_KINDS.values() if kind.label)
     assert "MB" not in form.kind_label.text(), "of a model without known sizes"
     form.kind_box.setCurrentIndex(form.kind_box.findData("dspark"))
-    assert form.kind_label.text().startswith("One pass drafts several guesses")
+    assert form.kind_label.text().startswith("One pass drafts several tokens")
     assert form.spec("m", "", "").block == form.heads_box.value()
 
 

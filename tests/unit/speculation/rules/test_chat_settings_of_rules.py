@@ -41,5 +41,5 @@ def test_a_setting_says_why_it_does_nothing() -> None:
     assert When.DRAWS.reason_ignored(RULES["sample"], heads) == ""
     assert "Typical" in When.NOT_EXACT.reason_ignored(RULES["sample"], heads)
     assert When.NOT_EXACT.reason_ignored(RULES["typical"], heads) == ""
-    assert "guesses nothing" in When.DRAFTS.reason_ignored(RULES["sample"], PLAIN)
+    assert "drafts nothing" in When.DRAFTS.reason_ignored(RULES["sample"], PLAIN)
     assert When.ALWAYS.reason_ignored(RULES["greedy"], PLAIN) == ""

@@ -88,7 +88,7 @@ def test_an_answer_slower_than_plain_says_so_and_why() -> None:
     _, done = answer_of("a b c d e f g", (0,))
     assert figures(replace(done, num_plain_steps=0))[2].text == "slower than plain (0.80×)"
     unguessed = figures(replace(done, num_plain_steps=2))[2]
-    assert unguessed.text == "Guesses didn't pay here; written without them"
+    assert unguessed.text == "Drafts didn't pay here; written without them"
     assert "nothing was drafted" in unguessed.meaning
     _, some = answer_of("a b c d e f g", (1,))
     slow = replace(
@@ -97,7 +97,7 @@ def test_an_answer_slower_than_plain_says_so_and_why() -> None:
         decode_s=10 * some.decode_s,
         plain_step_s=8 / some.decode_tokens_per_s,
     )
-    assert figures(slow)[2].text == "slower than plain (0.80×); guessing was paused"
+    assert figures(slow)[2].text == "slower than plain (0.80×); drafting was paused"
 
 
 def test_a_speed_up_that_can_not_be_is_not_told() -> None:
