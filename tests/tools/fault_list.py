@@ -183,8 +183,8 @@ FAULTS = (
     Fault(
         "rope-pair",
         "medusa_core/runtime/backends/rope.py",
-        "torch.arange(0, turned, 2, dtype=torch.float64) / turned",
-        "torch.arange(2, turned + 2, 2, dtype=torch.float64) / turned",
+        "torch.arange(0, rotary_dim, 2, dtype=torch.float64) / rotary_dim",
+        "torch.arange(2, rotary_dim + 2, 2, dtype=torch.float64) / rotary_dim",
         "every pair is rotated at the speed of the next one",
         ("test_golden.py",),
     ),
@@ -531,7 +531,7 @@ FAULTS = (
     ),
     Fault(
         "stale-forecast",
-        "app/models.load_estimate.py",
+        "app/models/load_estimate.py",
         "                if question is self._question:\n                    self._on_result",
         "                if question:\n                    self._on_result",
         "the library shows the forecast of a model that was selected before",

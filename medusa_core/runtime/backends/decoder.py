@@ -37,7 +37,7 @@ from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.backends.rope import Rope
 from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 
-# Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
+# Tensors that may stay unread: RoPE tables, which are computed, and draft heads.
 _HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")
 
 _LAYER = re.compile(r"model\.layers\.(\d{1,4})\.")
@@ -334,20 +334,20 @@ def build_decoder(
     """Build a target from a checkpoint.
 
     Args:
-        config: Its sizes.
-        precision: What it computes in, and where.
-        checkpoint: What `weights` reads.
-        weights: Gives the parts.
+        config: Configuration of the model.
+        precision: Dtypes and device.
+        checkpoint: Checkpoint from which `weights` reads.
+        weights: Reads its tensors.
         host: Parts that the processor computes beside a card; None for none.
 
     Raises:
-        CheckpointError: A tensor is missing, misshapen, or none that this family has.
+        CheckpointError: A tensor is missing, has a wrong shape, or isn't one of this family.
     """
     decoder = Decoder(config, precision, weights, host)
-    unneeded = frozenset((*_unread(config), *_behind(config, checkpoint)))
+    unneeded = frozenset((*_unread(config), *_of_draft_layers(config, checkpoint)))
     unread = sorted(name for name in checkpoint.unread - unneeded if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:
-        unread.remove("lm_head.weight")  # the embedding again
+        unread.remove("lm_head.weight")  # equal to the embedding table
     if unread:
         listed = ", ".join(unread[:8]) + (", ..." if len(unread) > 8 else "")
         raise CheckpointError(
@@ -357,18 +357,18 @@ def build_decoder(
     return decoder
 
 
-def _behind(config: ModelConfig, checkpoint: Checkpoint) -> Iterator[str]:
-    """What lies in layers behind the last that only guess: GLM's are counted on from its own."""
+def _of_draft_layers(config: ModelConfig, checkpoint: Checkpoint) -> Iterator[str]:
+    """Yield tensors of draft layers, which are numbered after the model's own in GLM."""
     for name in checkpoint.unread:
         match = _LAYER.match(name)
         if match is None or int(match[1]) < config.num_layers:
             continue
-        if f"{match[0]}enorm.weight" in checkpoint.names:  # plain in every format
+        if f"{match[0]}enorm.weight" in checkpoint.names:  # is never quantized
             yield name
 
 
 def _unread(config: ModelConfig) -> Iterator[str]:
-    """Return tensors that layers have and no pass reads."""
+    """Yield tensors of the layers that no pass reads."""
     for index, block in enumerate(config.blocks):
         for name in () if block.attention is None else block.attention.unread:
             yield f"model.layers.{index}.{name}"
