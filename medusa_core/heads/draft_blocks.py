@@ -14,8 +14,9 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import BuildLinear
 from medusa_core.heads.tensor_reader import ReadTensor, need
-from medusa_core.models.blocks.spec import MlpSpec
+from medusa_core.models.blocks.spec import AttentionSpec, MlpSpec
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import KvShape
 from medusa_core.models.quant.combined_linear import join_linears
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.row_order import in_halves, interleave_rows
@@ -53,37 +54,64 @@ class BlockReader:
 
     def read(self, prefix: str) -> Block:
         """Read a block with one fused projection to queries, keys and values."""
-        q, kv, bias = self._qkv(prefix)
-        return self._block(prefix, self._build_linear(torch.cat([q, kv]), bias))
+        spec = self._own_attention()
+        q, kv, bias = self._qkv(prefix, spec)
+        return self._block(prefix, 0, spec, self._build_linear(torch.cat([q, kv]), bias))
 
     def read_with_kv(self, prefix: str) -> tuple[Block, Attention]:
         """Read a block, and attention that projects to keys and values alone."""
-        q, kv, bias = self._qkv(prefix)
+        spec = self._own_attention()
+        q, kv, bias = self._qkv(prefix, spec)
         # Features of the target need no queries, which are most of the projection's rows.
         query, key_value = self._build_linear(q, None), self._build_linear(kv, None)
-        block = self._block(prefix, join_linears([query, key_value], bias))
+        block = self._block(prefix, 0, spec, join_linears([query, key_value], bias))
         attention = block.attention
         assert attention is not None
         only_kv = key_value if bias is None else join_linears([key_value], bias[len(q) :])
         return block, only_keys_values(attention, only_kv)
 
-    def _block(self, prefix: str, qkv: QuantLinear) -> Block:
+    def read_queries(self, prefix: str, index: int, rows: KvShape) -> Block:
+        """Read a block whose attention has no keys and values of its own.
+
+        Args:
+            prefix: What names of its parts begin with.
+            index: Its layer.
+            rows: Sizes of the keys and values that it reads.
+        """
+        spec = replace(
+            self._attention_spec(index),
+            num_kv_heads=rows.num_kv_heads,
+            head_dim=rows.head_dim,
+            kv_layer=index,
+            k_eq_v=False,
+            v_norm=False,
+        )
+        q, bias = self._interleaved(self._need(prefix, "q"), spec), None
+        if (q_bias := self._read_part(f"{prefix}q_bias")) is not None:
+            bias = self._interleaved(q_bias, spec)
+        return self._block(prefix, index, spec, self._build_linear(q, bias))
+
+    def _own_attention(self) -> AttentionSpec:
+        """Return settings of attention with keys and values of its own."""
+        return replace(self._attention_spec(0), rope=0)
+
+    def _attention_spec(self, index: int) -> AttentionSpec:
+        """Return settings of attention; masks come with the rows."""
+        spec = self._config.blocks[index].attention
+        assert spec is not None  # every published head attends
+        return replace(spec, sliding_window=None)
+
+    def _block(self, prefix: str, index: int, spec: AttentionSpec, qkv: QuantLinear) -> Block:
         """Read the MLP, norms and convolutions of a block and compose it."""
-        config, build_linear = self._config, self._build_linear
-        down = self._need(prefix, "down")
+        build_linear, block = self._build_linear, self._config.blocks[index]
+        gate_up = torch.cat([self._need(prefix, "gate"), self._need(prefix, "up")])
         first, second = (self._convolution(prefix, half) for half in ("attention", "mlp"))
-        mlp = config.blocks[0].mlp
-        assert isinstance(mlp, MlpSpec)
+        assert isinstance(block.mlp, MlpSpec)
+        down = self._need(prefix, "down")
         return Block(
-            config.blocks[0],
-            mixers=(self._attention(prefix, qkv),),
-            mlp=Mlp(
-                mlp,
-                build_linear(
-                    torch.cat([self._need(prefix, "gate"), self._need(prefix, "up")]), None
-                ),
-                build_linear(down, None),
-            ),
+            block,
+            mixers=(self._attention(prefix, spec, qkv),),
+            mlp=Mlp(block.mlp, build_linear(gate_up, None), build_linear(down, None)),
             pre_norm=self._norm(prefix, "attention_norm"),
             post_norm=self._norm(prefix, "post_attention_norm"),
             pre_mlp_norm=self._norm(prefix, "mlp_norm"),
@@ -92,44 +120,42 @@ class BlockReader:
             convolutions=None if first is None or second is None else (first, second),
         )
 
-    def _attention(self, prefix: str, qkv: QuantLinear) -> Attention:
+    def _attention(self, prefix: str, spec: AttentionSpec, qkv: QuantLinear) -> Attention:
         """Read the output projection and norms of attention."""
-        config, spec = self._config, self._config.blocks[0].attention
-        assert spec is not None  # every published head attends
-        output = self._need(prefix, "o")
+        output, v_norm = self._need(prefix, "o"), None
         if spec.k_eq_v and self._is_interleaved:
             # Such values come out in halves, as those of other checkpoints are stored.
-            output = in_halves(output.view(len(output), -1, config.head_dim)).flatten(1)
-        v_norm = None
+            output = in_halves(output.view(len(output), -1, spec.head_dim)).flatten(1)
         if spec.v_norm:
-            v_norm = RmsNorm(_wide(output.new_ones(config.head_dim)), config.rms_norm_eps)
+            ones = output.new_ones(spec.head_dim)
+            v_norm = RmsNorm(_wide(ones), self._config.rms_norm_eps)
         return Attention(
-            replace(spec, rope=0, sliding_window=None),  # masks come with the rows
+            spec,
             qkv=qkv,
             output=self._build_linear(output, self._read_part(f"{prefix}o_bias")),
-            qk_norm=self._qk_norm(prefix),
+            qk_norm=self._qk_norm(prefix, spec),
             v_norm=v_norm,
         )
 
-    def _qkv(self, prefix: str) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _qkv(self, prefix: str, spec: AttentionSpec) -> tuple[Tensor, Tensor, Tensor | None]:
         """Weights of queries, of keys and values, and the bias of all."""
-        q, k = (self._interleaved(self._need(prefix, part)) for part in "qk")
+        q, k = (self._interleaved(self._need(prefix, part), spec) for part in "qk")
         v = self._read_part(f"{prefix}v")
         bias = None
         if self._read_part(f"{prefix}q_bias") is not None:
             biases = [self._need(prefix, f"{part}_bias") for part in "qkv"]
-            bias = torch.cat([*map(self._interleaved, biases[:2]), biases[2]])
+            rotated = (self._interleaved(one, spec) for one in biases[:2])
+            bias = torch.cat([*rotated, biases[2]])
         return q, k if v is None else torch.cat([k, v]), bias
 
-    def _qk_norm(self, prefix: str) -> SplitQkNorm | None:
+    def _qk_norm(self, prefix: str, spec: AttentionSpec) -> SplitQkNorm | None:
         """Read the norms of queries and keys; None without."""
-        q, k = (self._read_part(f"{prefix}{part}_norm") for part in "qk")
-        if q is None or k is None:
-            return None
-        eps, size = self._config.rms_norm_eps, self._config.head_dim
-        q_norm, k_norm = (RmsNorm(_wide(self._interleaved(weight)), eps) for weight in (q, k))
-        widths = (self._config.num_heads * size, self._config.num_kv_heads * size)
-        return SplitQkNorm(q_norm, k_norm, *widths)
+        eps, kv_width = self._config.rms_norm_eps, spec.owned_kv_heads * spec.head_dim
+        q, k = (
+            None if weight is None else RmsNorm(_wide(self._interleaved(weight, spec)), eps)
+            for weight in (self._read_part(f"{prefix}{part}_norm") for part in "qk")
+        )
+        return None if q is None else SplitQkNorm(q, k, spec.inner, kv_width)
 
     def _norm(self, prefix: str, part: str) -> RmsNorm | None:
         """Read a norm; None if the head lacks it."""
@@ -148,11 +174,11 @@ class BlockReader:
         """Read a part that must exist."""
         return need(self._read_part, f"{prefix}{part}")
 
-    def _interleaved(self, rows: Tensor) -> Tensor:
+    def _interleaved(self, rows: Tensor, spec: AttentionSpec) -> Tensor:
         """Reorder rows or norm weights to interleaved RoPE."""
         if self._is_interleaved:
             return rows
-        return interleave_rows(rows, *self._config.head_rows)
+        return interleave_rows(rows, spec.head_dim, spec.rotary_dim)
 
 
 def only_keys_values(attention: Attention, qkv: QuantLinear) -> Attention:

@@ -14,26 +14,22 @@ Sources: Gemma 4 (Google 2026); transformers' `Gemma4AssistantForCausalLM` and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from medusa_core.heads.draft_blocks import norm_bytes, vector_bytes
-from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
+from medusa_core.heads.draft_blocks import BlockReader, norm_bytes, vector_bytes
+from medusa_core.heads.gemma4_assistant_parts import AssistantParts, RowsRead
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.tensor_reader import ReadTensor, need
-from medusa_core.models.blocks.spec import MlpSpec
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.native_linear import share_threads
-from medusa_core.models.row_order import interleave_rows
-from medusa_core.runtime.backends.block import Attention, Block
 from medusa_core.runtime.backends.caches import PassCache, SequenceRows
 from medusa_core.runtime.backends.decoder import rope_configs
-from medusa_core.runtime.backends.experts import Mlp
-from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
+from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.backends.rope import Rope
 from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.runtime.kv.cache import ReadableCache
@@ -147,8 +143,9 @@ class AssistantHead:
             for part in ("pre_projection", "post_projection")
         )
         self._last_norm = RmsNorm(need(read_part, "last_norm"), parts.layers.rms_norm_eps)
+        reader = BlockReader(parts.layers, read_part, build_linear)
         self._blocks = [
-            _block(parts, index, rows, read_part, build_linear) for index, rows in enumerate(read)
+            reader.read_queries(f"{index}.", index, rows.shape) for index, rows in enumerate(read)
         ]
         self._clusters = _clusters(parts, read_part) if parts.num_clusters else None
         self._lm_head = (
@@ -261,61 +258,6 @@ class _TargetRows(PassCache):
     def __init__(self, by_layer: Sequence[tuple[Tensor, Tensor]]) -> None:
         super().__init__(by_layer[0][0].device)
         self._written = dict(enumerate(by_layer))
-
-
-def _block(
-    parts: AssistantParts,
-    index: int,
-    rows: RowsRead,
-    read_part: ReadTensor,
-    build_linear: BuildLinear,
-) -> Block:
-    """Read a layer, whose attention has no keys and values of its own."""
-
-    def own(name: str) -> Tensor:
-        """Read a part of this layer."""
-        return need(read_part, f"{index}.{name}")
-
-    layers, size = parts.layers, rows.shape.head_dim
-    mlp, attention_spec = layers.blocks[index].mlp, layers.blocks[index].attention
-    assert isinstance(mlp, MlpSpec)
-    assert attention_spec is not None
-    # Masks and rows are the target's.
-    spec = replace(
-        attention_spec,
-        num_kv_heads=rows.shape.num_kv_heads,
-        head_dim=size,
-        kv_layer=index,
-        k_eq_v=False,
-        sliding_window=None,
-    )
-    eps = layers.rms_norm_eps
-    q_bias = read_part(f"{index}.q_bias")
-    pre, post, pre_mlp, post_mlp = (RmsNorm(own(name), eps) for name in LAYER_NORMS)
-    q_norm = RmsNorm(interleave_rows(own("q_norm"), size), eps)
-    attention = Attention(
-        spec,
-        qkv=build_linear(
-            interleave_rows(own("q"), size),
-            None if q_bias is None else interleave_rows(q_bias, size),
-        ),
-        output=build_linear(own("o"), read_part(f"{index}.o_bias")),
-        qk_norm=SplitQkNorm(q_norm, None, spec.inner, 0),
-    )
-    return Block(
-        layers.blocks[index],
-        mixers=(attention,),
-        mlp=Mlp(
-            mlp,
-            build_linear(torch.cat([own("gate"), own("up")]), None),
-            build_linear(own("down"), None),
-        ),
-        pre_norm=pre,
-        post_norm=post,
-        pre_mlp_norm=pre_mlp,
-        post_mlp_norm=post_mlp,
-        scale=own("scale"),
-    )
 
 
 def _clusters(parts: AssistantParts, read_part: ReadTensor) -> ClusteredTokens:

@@ -535,7 +535,7 @@ FAULTS = (
         "                if question is self._question:\n                    self._on_result",
         "                if question:\n                    self._on_result",
         "the library shows the forecast of a model that was selected before",
-        ("test_outlook.py",),
+        ("test_load_estimate.py",),
     ),
     Fault(
         "engine-died",
