@@ -49,7 +49,7 @@ LONG = replace(OPEN, max_new_tokens=16)
 @pytest.fixture(scope="module")
 def narrow(folders: Folders) -> Target:
     """A target whose cache holds one context."""
-    return load_target(*folders["grouped"], LoadOptions("float64", context_tokens=256))
+    return load_target(*folders["grouped"], LoadOptions("float64", context_tokens=384))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
     narrow: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.engine.session._RESERVED_ROWS", 64)
-    few = replace(OPEN, max_new_tokens=140)
+    few = replace(OPEN, max_new_tokens=200)
     texts = {"first": "one", "second": "two two", "third": "three three three"}
     expected = {
         name: decode(narrow, few, user_says(text)).token_ids for name, text in texts.items()
