@@ -63,7 +63,7 @@ ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 
 @pytest.fixture(autouse=True)
-def usual_time(step_costs_are_measured_briefly: None) -> None:
+def usual_time(background_work_is_brief: None) -> None:
     """Here they are measured as long as by users."""
     calibration.BUDGET_S["cpu"] = 2.0
 
