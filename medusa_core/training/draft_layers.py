@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from medusa_core.heads.draft_blocks import only_keys_values
-from medusa_core.models.blocks.spec import MlpSpec
+from medusa_core.heads.draft_blocks import BlockReader, only_keys_values
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.row_order import interleave_rows
 from medusa_core.runtime.backends.block import Attention, Block
-from medusa_core.runtime.backends.experts import Mlp
-from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
+from medusa_core.runtime.backends.norm import RmsNorm
+
+_PARTS = ("q_norm", "k_norm", "mlp_norm", "q", "k", "v", "o", "gate", "up", "down")
 
 
 class Norm(nn.Module):
@@ -26,15 +26,6 @@ class Norm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize the last dimension."""
         return RmsNorm(self.weight, self._eps)(x).view(x.shape)
-
-    def norm(self, is_rotated: bool = False) -> RmsNorm:
-        """Return the norm as blocks use it.
-
-        Args:
-            is_rotated: Whether its rows are rotated, so that they are in interleaved order.
-        """
-        weight = interleave_rows(self.weight, len(self.weight)) if is_rotated else self.weight
-        return RmsNorm(weight, self._eps)
 
 
 class TrainedLinear(DenseLinear):
@@ -87,25 +78,11 @@ class DraftLayer(nn.Module):
 
     def block(self) -> Block:
         """Return the layer as a block over the parameters as they are now."""
-        (spec, *_), size = self.config.blocks, self.config.head_dim
-        assert spec.attention is not None  # of a Llama-like layer
-        assert isinstance(spec.mlp, MlpSpec)
+        modules = {"attention_norm": self.input_norm} | {one: getattr(self, one) for one in _PARTS}
+        weights = {part: one.weight for part, one in modules.items() if one is not None}
         # Fused weights are copies of parameters, which change after each step.
-        q, k = (interleave_rows(part.weight, size) for part in (self.q, self.k))
-        gate_up = torch.cat([self.gate.weight, self.up.weight])
-        attention = Attention(
-            spec.attention,
-            qkv=TrainedLinear(torch.cat([q, k, self.v.weight])),
-            output=TrainedLinear(self.o.weight),
-            qk_norm=self._qk_norm(),
-        )
-        return Block(
-            spec,
-            mixers=(attention,),
-            mlp=Mlp(spec.mlp, TrainedLinear(gate_up), TrainedLinear(self.down.weight)),
-            pre_norm=None if self.input_norm is None else self.input_norm.norm(),
-            pre_mlp_norm=self.mlp_norm.norm(),
-        )
+        reader = BlockReader(self.config, weights.get, lambda weight, _: TrainedLinear(weight))
+        return reader.read("")
 
     def only_kv(self, block: Block) -> Attention:
         """Return attention that projects to keys and values alone."""
@@ -113,13 +90,6 @@ class DraftLayer(nn.Module):
         k = interleave_rows(self.k.weight, self.config.head_dim)
         weight = torch.cat([k, self.v.weight])
         return only_keys_values(block.attention, TrainedLinear(weight))
-
-    def _qk_norm(self) -> SplitQkNorm | None:
-        """Return the norm of queries and keys; None without."""
-        if self.q_norm is None or self.k_norm is None:
-            return None
-        widths = self.q.out_features, self.k.out_features
-        return SplitQkNorm(self.q_norm.norm(True), self.k_norm.norm(True), *widths)
 
 
 def draft_config(target: ModelConfig, model_type: str, num_layers: int = 1) -> ModelConfig:
