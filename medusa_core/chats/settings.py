@@ -25,6 +25,7 @@ from medusa_core.messages import (
     Role,
 )
 from medusa_core.system.files.json_file import is_whole
+from medusa_core.system.files.record_json import read_value
 
 log = logging.getLogger(__name__)
 
@@ -231,20 +232,6 @@ def _seed(value: Any) -> int | None:
     return value
 
 
-def _choice(value: Any) -> bool | None:
-    """Validate a flag that may be left open."""
-    if value is not None and not isinstance(value, bool):
-        raise ValueError(f"{value!r} is neither yes nor no")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    """Validate a flag."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither yes nor no")
-    return value
-
-
 def _growth(value: Any) -> str:
     """Validate the name of a tree growth."""
     if value not in GROWTHS:
@@ -275,9 +262,9 @@ _READERS: dict[str, ReadValue] = {
     "rule": _text,
     "seed": _seed,
     "stop": _stops,
-    "stop_on_repetition": _flag,
+    "stop_on_repetition": lambda value: read_value(bool, value, "it"),
     "overflow": Overflow,
-    "thinks": _choice,
+    "thinks": lambda value: read_value(bool | None, value, "it"),
     "growth": _growth,
     **{name: setting.read for name, setting in SETTINGS.items()},
 }
