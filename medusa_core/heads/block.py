@@ -211,7 +211,7 @@ class BlockHead(CachedHeads):
         )
 
     def tokens(self, columns: Tensor) -> Tensor:
-        """Return the token ids of some columns."""
+        """Return the token ids of columns of a reduced vocabulary."""
         return columns if self._token_ids is None else self._token_ids[columns]
 
     def _embeddings(self, root_id: int, num_places: int) -> Tensor:

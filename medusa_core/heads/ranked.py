@@ -63,13 +63,13 @@ class Ranked:
         self._sharpness = sharpness
 
     def chances(self) -> array[float]:
-        """Return the probabilities of the top tokens, concatenated over all heads."""
+        """Return the softmax probabilities of the top tokens, concatenated over all heads."""
         if self._chances is None:
             self._chances = _probabilities(self.scores, self.columns)
         return self._chances
 
     def worths(self) -> array[float]:
-        """Return the probabilities given the sampling noise; like `chances`."""
+        """Return the top tokens' probabilities given the sampling noise, else `chances`."""
         if self._drawn is None:
             return self.chances()
         return _probabilities(self._drawn.scores.mul(self._sharpness).float(), self._drawn.places)

@@ -24,7 +24,7 @@ _UNQUANTIZED = ("f32", "fp32", "bf16", "f16", "fp16")
 
 
 class GgufChoice(NamedTuple):
-    """A chosen file.
+    """A GGUF file chosen from those of a repository.
 
     Attributes:
         path: Path in the repository, of the first part of a split file.

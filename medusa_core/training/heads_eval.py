@@ -123,7 +123,7 @@ class _Sums:
 
     @property
     def tokens_per_s(self) -> float:
-        """Decoding speed."""
+        """Decoding speed in tokens per second."""
         return self.tokens / max(1e-9, self.seconds)
 
 

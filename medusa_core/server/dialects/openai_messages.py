@@ -51,7 +51,7 @@ class IgnoredPart(Record):
 
 
 def as_parts(value: Any) -> Any:
-    """Make parts of a content that is a string."""
+    """Wrap a message's content that is a string into a list of one text part."""
     if isinstance(value, str):
         return ({"type": "text", "text": value},)
     if not isinstance(value, list):
