@@ -14,9 +14,14 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from medusa_core.loading.target import Target
+    from medusa_core.runtime.kv.cache import KvCache
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -112,17 +117,10 @@ def measure_copies(device: Device) -> dict[str, float]:
     return found
 
 
-def measure_steps(device: Device, formats: str) -> dict[str, object]:
-    """Print T(n) of a random 7B as the engine runs it.
-
-    Args:
-        device: Where it runs.
-        formats: Weight format of the linear layers.
-    """
+def random_7b(device: Device, formats: str) -> Target:
+    """Make a random 7B of a weight format, or a small model for a dry run."""
     from medusa_core.bench.random_target import make_random
     from medusa_core.messages import LoadOptions, WeightFormats
-    from medusa_core.runtime.runner.runner import PlacedTree
-    from medusa_core.runtime.tree.shape import TokenTree, TreeShape
     from tests.support.models.shapes import resized
 
     small = {
@@ -141,20 +139,155 @@ def measure_steps(device: Device, formats: str) -> dict[str, object]:
     started = time.perf_counter()
     target = make_random("7B", config, options, 0)
     print(f"made in {time.perf_counter() - started:.1f} s; {target.formats.names}")
-    print(f"runner: {type(target.runner).__name__} {target.runner_note}")
+    notes = f"{target.runner_note} {target.not_compiled}"
+    print(f"runner: {type(target.runner).__name__} {notes}")
+    return target
+
+
+def measure_steps(device: Device, formats: str) -> dict[str, object]:
+    """Print T(n) of a random 7B as the engine runs it, and the most memory beside the plan.
+
+    Args:
+        device: Where it runs.
+        formats: Weight format of the linear layers.
+    """
+    from medusa_core.messages import GenerateSettings
+    from medusa_core.runtime.runner.runner import PlacedTree
+    from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+    from medusa_core.runtime.tree.step import WalkContext
+    from medusa_core.speculation.rules.sample import Sample
+
+    target = random_7b(device, formats)
     kv = target.allocate_cache(CACHE_TOKENS + max(ROW_COUNTS))
     kv.fill(CACHE_TOKENS)
+    sample = Sample(GenerateSettings(rule="sample", seed=1, top_k=40))
+    context = WalkContext([1] * CACHE_TOKENS, CACHE_TOKENS)
 
     def verify(tree: TokenTree) -> Tensor:
-        states = target.runner.verify(PlacedTree(tree, kv))
-        return target.runner.logits(states).argmax(-1).cpu()
+        return target.runner.logits(target.runner.verify(PlacedTree(tree, kv)))
 
     trees = {rows: TokenTree(TreeShape.chain(rows), (0,) * rows) for rows in ROW_COUNTS}
     with torch.inference_mode():
         seconds = {
-            rows: device.median_s(lambda tree=tree: verify(tree)) for rows, tree in trees.items()
+            rows: device.median_s(lambda tree=tree: verify(tree).argmax(-1).cpu())
+            for rows, tree in trees.items()
         }
-    return print_steps(seconds, target.weights_bytes)
+        sampled = device.median_s(lambda: sample.walk(trees[16], verify(trees[16]), context))
+    found = print_steps(seconds, target.weights_bytes)
+    print(f"a sampled step of 16 rows: {sampled * 1e3:.3f} ms")
+    found |= {"sampled step of 16 rows": sampled}
+    if not device.is_dry:
+        plan, most = target.plan, torch.cuda.max_memory_allocated(device.device)
+        planned = plan.weights_bytes + plan.kv_bytes + plan.scratch_bytes + plan.runtime_bytes
+        print(f"most memory: {most / 1e9:.2f} GB, planned {planned / 1e9:.2f} GB")
+        found |= {"most memory": most, "planned": planned}
+        found |= print_prediction(device, target.weights_bytes, seconds)
+    return found
+
+
+def print_prediction(
+    device: Device, weights_bytes: int, seconds: dict[int, float]
+) -> dict[str, object]:
+    """Print what `card_model` predicts for this card, beside what was measured."""
+    from tests.benchmarks.card_model import Card, Model, predict
+
+    big = torch.zeros(1 << 28, dtype=torch.uint8, device=device.device)
+    other = torch.empty_like(big)
+    bandwidth = 2 * len(big) / device.median_s(lambda: other.copy_(big))
+    properties = torch.cuda.get_device_properties(device.device)
+    clock = getattr(properties, "clock_rate", 1_700_000) * 1e3
+    capability = (properties.major, properties.minor)
+    rate = properties.multi_processor_count * clock * (512 if capability >= (7, 5) else 0)
+    card = Card(
+        properties.name, capability, bandwidth, properties.multi_processor_count, clock, rate
+    )
+    model = Model("7B", weights_bytes * 8 / 4.5)
+    try:
+        predicted = {rows: predict(card, model, rows) for rows in seconds}
+    except (KeyError, ValueError, OSError) as error:
+        print(f"no prediction for this card: {error}")
+        return {}
+    for rows, value in predicted.items():
+        times = f"predicted {value * 1e3:8.3f} ms, measured {seconds[rows] / value:.2f} x"
+        print(f"{rows:4} rows: {times}")
+    return {"predicted": predicted}
+
+
+def check_greedy(device: Device) -> dict[str, object]:
+    """Compare 500 greedy tokens of a random 7B with and without drafts, at the runner's level.
+
+    Drafts are three true tokens and two wrong ones. Differences at near ties are counted, and the
+    smallest lead of the first token that differs is printed.
+    """
+    from medusa_core.runtime.runner.runner import PlacedTree
+    from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+
+    target, count = random_7b(device, "q4_0" if device.is_dry else "q4_k"), 500
+    count = 24 if device.is_dry else count
+    shape = TreeShape.from_paths([(0,), (1,), (0, 0), (0, 1), (0, 0, 0)])
+
+    def logits(tree: TokenTree, kv: KvCache) -> Tensor:
+        return target.runner.logits(target.runner.verify(PlacedTree(tree, kv)))
+
+    with torch.inference_mode():
+        kv = target.allocate_cache(count + 16)
+        tokens, leads = [7], []
+        for _ in range(count):
+            best = logits(TokenTree(TreeShape.chain(1), (tokens[-1],)), kv)[0].float().topk(2)
+            leads.append(float(best.values[0] - best.values[1]))
+            kv.commit([0])
+            tokens.append(int(best.indices[0]))
+        kv, differing = target.allocate_cache(count + 16), []
+        for place in range(0, count - 4, 4):
+            true = tokens[place : place + 4]
+            wrong = [(token + 1) % 100 for token in true]
+            ids = {(): true[0], (0,): true[1], (1,): wrong[1], (0, 0): true[2]}
+            ids |= {(0, 1): wrong[2], (0, 0, 0): true[3]}
+            drafted = TokenTree(shape, tuple(ids[path] for path in shape.paths))
+            best = logits(drafted, kv).argmax(-1).tolist()
+            nodes = [shape.paths.index((0,) * depth) for depth in range(4)]
+            found = [best[node] for node in nodes]
+            differing += [place + i for i in range(4) if found[i] != tokens[place + i + 1]]
+            kv.commit(nodes)
+    print(f"{len(differing)} of {count} greedy tokens differ with drafts")
+    for place in differing[:3]:
+        print(f"at {place} the lead is {leads[place]:.4f}")
+    return {"tokens": count, "differing": len(differing)}
+
+
+def check_kernels(device: Device) -> dict[str, object]:
+    """Print which kernels are right, and the relative error of each type's products."""
+    from medusa_core.models.quant.block_types import block_type
+    from medusa_core.models.quant.card_linear import card_linear, working_types
+    from medusa_core.models.quant.random_blocks import random_blocks
+    from medusa_core.runtime.backends.cuda_blocks import card_attention, fused_kernels_work
+    from medusa_core.system.native.cuda import BLOCK_TYPES
+    from medusa_core.system.native.cuda.kernels import kernel_note
+
+    if device.is_dry:
+        print("kernels: none on a CPU")
+        return {}
+    working, attention = working_types(device.device), card_attention(device.device)
+    found: dict[str, object] = {
+        "right": sorted(working),
+        "attention": attention is not None,
+        "fused": fused_kernels_work(device.device),
+    }
+    print(f"right: {found}; wrong: {', '.join(BLOCK_TYPES - working) or 'none'}")
+    print(kernel_note(device.device) or "No kernel is wrong.")
+    for of in sorted(working):
+        blocks = random_blocks(of, 512, 4096)
+        layer = card_linear(block_type(of), blocks.to(device.device), None)
+        assert layer is not None
+        weights, x = block_type(of).dequantize(blocks).double(), torch.randn(64, 4096)
+        expected, first = x.double() @ weights.t(), None
+        for rows in ROW_COUNTS:
+            y = layer(x[:rows].to(device.device)).cpu()
+            first = y[0] if first is None else first
+            error = float((y - expected[:rows]).norm() / expected[:rows].norm())
+            print(f"{of:8}{rows:4} rows: error {error:.1e}, row 0 equal {torch.equal(y[0], first)}")
+            found[f"{of}, {rows} rows, error"] = error
+    return found
 
 
 def measure_kernels(device: Device) -> dict[str, object]:
@@ -266,6 +399,8 @@ def main() -> None:
     """Run one part, and close with its figures as a line of JSON."""
     parts = {
         "card": describe,
+        "checks": check_kernels,
+        "greedy": check_greedy,
         "copies": measure_copies,
         "kernels": measure_kernels,
         "gguf": lambda device: measure_steps(device, "q4_0" if device.is_dry else "q4_k"),

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# For the day a card is at hand: what it is, how fast it copies, T(n) of a random 7B, the GPU tests.
+# For the day a card is at hand: what it is, whether our kernels are right, how fast it copies, T(n)
+# of a random 7B beside plan and prediction, the GPU tests.
 #
 #     tests/gpu/first_card.sh [--dry-run] [RESULTS]
 #
 # RESULTS is a file, or a folder for first_card_results.txt; without it $OUT, else the folder where
 # this is called. Needs python3 with torch; each part says what else it lacks and fails alone. All of
-# it takes less than ten minutes. --dry-run tries the same code with small sizes on the CPU.
+# it takes less than twelve minutes. --dry-run tries the same code with small sizes on the CPU.
 # PYTHON names another Python; WHEELS a folder of wheels to use beside its packages, such as
 # platformdirs, llguidance, bitsandbytes and gguf.
 set -uo pipefail
@@ -66,7 +67,10 @@ if command -v nvidia-smi >/dev/null; then
     part "nvidia-smi, clocks and bus" 10 nvidia-smi --format=csv --query-gpu=clocks.max.sm,clocks.max.memory,pcie.link.gen.max,pcie.link.width.max,power.limit
 fi
 part card 30 "${measure[@]}" card "${dry[@]}"
-part "our kernels" 90 "${measure[@]}" kernels "${dry[@]}"
+# Correctness first: it is known after four minutes, whatever happens then.
+part "our kernels are right" 60 "${measure[@]}" checks "${dry[@]}"
+part "greedy tokens with and without drafts" 110 "${measure[@]}" greedy "${dry[@]}"
+part "our kernels' times" 90 "${measure[@]}" kernels "${dry[@]}"
 part copies 40 "${measure[@]}" copies "${dry[@]}"
 part "T(n) of torch's float16 linear layers" 40 "${measure[@]}" linears "${dry[@]}"
 part "T(n) of the engine, Q4_K" 100 "${measure[@]}" gguf "${dry[@]}"
@@ -91,7 +95,7 @@ else
         workers=(-n 4)
     fi
     # A file of tests whose libraries are missing is an error of its own; the others run.
-    part "GPU tests" 250 "$python" -m pytest -c "$work/pytest.ini" --rootdir . -p no:cacheprovider \
+    part "GPU tests" 200 "$python" -m pytest -c "$work/pytest.ini" --rootdir . -p no:cacheprovider \
         -q -rfE --tb=short --durations=10 --continue-on-collection-errors \
         "${workers[@]}" "${dry[@]/--dry-run/--collect-only}" tests/gpu
 fi

@@ -8,8 +8,9 @@ import torch
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant.card_linear import working_types
-from medusa_core.runtime.backends.cuda_blocks import card_attention
+from medusa_core.runtime.backends.cuda_blocks import card_attention, fused_kernels_work
 from medusa_core.system.native.cuda import BLOCK_TYPES
+from medusa_core.system.native.cuda.kernels import wrong_kernels
 from tests.support.engine.laws import decode, plainly, user_says
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
@@ -21,6 +22,8 @@ MESSAGES = user_says("Tell me a story about a lighthouse.")
 def test_all_kernels_are_right() -> None:
     assert working_types(DEVICE) == BLOCK_TYPES
     assert card_attention(DEVICE) is not None
+    assert fused_kernels_work(DEVICE)
+    assert wrong_kernels(DEVICE) == ()
 
 
 @pytest.mark.parametrize("of", ["q4_0", "q8_0"])

@@ -87,8 +87,8 @@ def test_a_dry_run_gives_all_figures(tmp_path: Path) -> None:
     ran = run("--dry-run", str(results))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     text = results.read_text()
-    for part in ("card", "copies", "linears", "nf4", "fp16"):
+    for part in ("card", "checks", "greedy", "copies", "linears", "gguf", "nf4", "fp16"):
         assert f'{{"{part}": ' in text
     assert "FAILED" not in text
     assert "STOPPED" not in text
-    assert "6 parts succeeded" in text
+    assert "10 parts succeeded" in text
