@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
@@ -75,7 +76,11 @@ def cpu_words(parts: CpuParts) -> str:
         words = QCoreApplication.translate("Library", "processor: experts of {0} of {1} layers")
     else:
         words = QCoreApplication.translate("Library", "processor: MLPs of {0} of {1} layers")
-    return words.format(len(parts.layers), parts.num_layers)
+    words = words.format(len(parts.layers), parts.num_layers)
+    if not parts.drafter_layers:
+        return words
+    displaced = QCoreApplication.translate("Library", "{0}, {1} of them for the drafter")
+    return displaced.format(words, parts.drafter_layers)
 
 
 def cpu_plan_words(planned: CpuPlan) -> str:
@@ -83,7 +88,7 @@ def cpu_plan_words(planned: CpuPlan) -> str:
     parts, plain, drafted = planned.parts, planned.plain_tokens_per_s, planned.tokens_per_s
     lines = [
         QCoreApplication.translate("Library", "{0}, {1} in the computer's memory.").format(
-            cpu_words(parts), gib(parts.nbytes)
+            cpu_words(replace(parts, drafter_layers=0)), gib(parts.nbytes)
         ),
         _cpu_reason(parts),
     ]

@@ -160,7 +160,7 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
 def _print_notes(target: Target) -> None:
     """Print how transformers runs a model, why it isn't compiled, and what the processor does."""
     parts = target.plan.cpu_parts
-    cpu = "" if parts is None else f"{parts.summary}: {parts.why}"
+    cpu = "" if parts is None else f"{parts.summary}{parts.displaced}: {parts.why}"
     for note in filter(None, (target.runner_note, target.not_compiled, cpu)):
         print(note)
 

@@ -118,7 +118,7 @@ def _plan_lines(plan: MemoryPlan) -> list[str]:
     }
     lines = [f"plan, MiB: {', '.join(f'{name} {size // mib}' for name, size in parts.items())}"]
     if (cpu := plan.cpu_parts) is not None:
-        lines.append(f"{cpu.summary} in {cpu.nbytes // mib} MiB of memory: {cpu.why}")
+        lines.append(f"{cpu.summary}{cpu.displaced}, {cpu.nbytes // mib} MiB in memory: {cpu.why}")
     return lines
 
 

@@ -599,6 +599,11 @@ class CpuParts:
         return f"the processor computes {' and '.join(found)} of {self.num_layers} layers"
 
     @property
+    def displaced(self) -> str:
+        """How many make room for a drafter, to follow `summary`; empty for none."""
+        return f", {self.drafter_layers} of them for the drafter" if self.drafter_layers else ""
+
+    @property
     def why(self) -> str:
         """Why the processor computes them, for people."""
         if self.reason is CpuReason.REQUESTED:

@@ -106,7 +106,10 @@ class TerminalChat:
         device, quant = loaded.device, loaded.quant or loaded.dtype
         words = (loaded.name, f"{quant} on {device}", f"context {loaded.context_tokens:,}")
         parts = loaded.plan.cpu_parts
-        notes = (loaded.not_compiled.rstrip("."), "" if parts is None else parts.summary)
+        notes = (
+            loaded.not_compiled.rstrip("."),
+            "" if parts is None else parts.summary + parts.displaced,
+        )
         return " · ".join((*words, *filter(None, notes)))
 
     async def measure(self) -> str:

@@ -7837,6 +7837,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Prozessor: MLPs von {0} der {1} Schichten</translation>
     </message>
     <message>
+        <source>{0}, {1} of them for the drafter</source>
+        <translation>{0}, {1} davon für den Drafter</translation>
+    </message>
+    <message>
         <source>{0}, {1} in the computer&apos;s memory.</source>
         <translation>{0}, {1} im Arbeitsspeicher.</translation>
     </message>

@@ -12,6 +12,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import CpuReason, GenerateSettings, LoadOptions
 from medusa_core.models.quant.layout import linears_of
 from medusa_core.runtime.backends.block import Block, host_mlps
+from medusa_core.runtime.backends.host_mlp import HostMlp
 from medusa_core.runtime.backends.native_blocks import NativeExperts
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.speculation.rules.rule import rule_registry
@@ -71,6 +72,18 @@ def test_where_an_mlp_is_changes_no_token(name: str, rule: str, load: LoadTarget
         drafted = decode(there, settings, MESSAGES, drafter=oracle, after_step=look)
         check_same_tokens(plain, drafted)
     assert drafted.done.num_steps < plain.done.num_steps
+
+
+def test_rows_that_the_processor_mixes_up_are_found_out(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute = HostMlp._by_torch
+    monkeypatch.setattr(HostMlp, "_by_torch", lambda *of: compute(*of).flip(0))
+    plain = decode(load("mistral", "float64"), plainly(SETTINGS), MESSAGES)
+    with fake_cuda():
+        there = on_card("mistral", "float64", cpu_layers=2)
+        with pytest.raises(AssertionError):
+            check_same_tokens(plain, decode(there, plainly(SETTINGS), MESSAGES))
 
 
 @pytest.mark.parametrize("name", ["lfm2_moe", "granitemoehybrid", "mistral"])

@@ -105,3 +105,5 @@ def test_the_header_says_what_the_processor_computes() -> None:
     assert cpu_words(parts) == "processor: experts of 3 of 8 layers"
     assert cpu_words(replace(parts, num_experts=0)) == "processor: MLPs of 3 of 8 layers"
     assert cpu_words(replace(parts, num_experts=1)) == "processor: parts of 3 of 8 layers"
+    drafted = replace(parts, drafter_layers=2)
+    assert cpu_words(drafted) == "processor: experts of 3 of 8 layers, 2 of them for the drafter"
