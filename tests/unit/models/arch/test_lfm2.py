@@ -1,6 +1,5 @@
 """LFM2: what its configurations say, old and new, and how its experts are chosen."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -89,54 +88,32 @@ def test_the_width_of_an_mlp_is_adjusted(adjusting: dict[str, Any], width: int) 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"conv_L_cache": 1 << 40}, "conv_L_cache"),
         ({"conv_L_cache": 65}, "conv_L_cache"),
-        ({"conv_L_cache": 0}, "conv_L_cache"),
         ({"conv_L_cache": 1}, "conv_L_cache"),
-        ({"conv_L_cache": "3"}, "conv_L_cache"),
         ({"layer_types": ["conv", "full_attention"]}, "layer_types"),
-        ({"layer_types": ["conv", "linear_attention", "conv", "conv"]}, "layer_types"),
         ({"layer_types": ["conv", "sliding_attention", "conv", "conv"]}, "layer_types"),
-        ({"layer_types": "conv"}, "layer_types"),
-        ({"layer_types": [["conv"]] * 4}, "layer_types"),
         ({"layer_types": None, "full_attn_idxs": [2, 4]}, "full_attn_idxs"),
-        ({"layer_types": None, "full_attn_idxs": [-1]}, "full_attn_idxs"),
         ({"layer_types": None, "full_attn_idxs": [True]}, "full_attn_idxs"),
         ({"layer_types": None, "full_attn_idxs": [1 << 80] * 100_000}, "full_attn_idxs"),
-        ({"layer_types": None, "full_attn_idxs": {"2": 2}}, "full_attn_idxs"),
-        ({"num_hidden_layers": 1 << 24}, "num_hidden_layers"),
-        ({"num_hidden_layers": 3}, "layer_types"),
-        ({"hidden_size": 1 << 24}, "hidden_size"),
         ({"block_ff_dim": 10**4000}, "block_ff_dim"),
         ({"block_ffn_dim_multiplier": 1e11}, "intermediate_size"),
         ({"block_ffn_dim_multiplier": -1}, "block_ffn_dim_multiplier"),
         ({"block_multiple_of": 0}, "block_multiple_of"),
         ({"norm_eps": -1}, "rms_norm_eps"),
-        ({"num_key_value_heads": 5}, "share"),
     ],
 )
-@pytest.mark.parametrize("raw", [NEW, MOE], ids=["dense", "experts"])
-def test_a_senseless_configuration_is_refused_in_words(
-    raw: dict[str, Any], changes: dict[str, Any], said: str
-) -> None:
-    if raw is MOE and any(key.startswith("block_") for key in changes):
-        changes, said = {"num_dense_layers": -1}, "num_dense_layers"
-    started = time.process_time()
-    with pytest.raises(ModelError, match=said) as caught:
-        parse_config(raw | changes, {})
-    assert time.process_time() - started < 1
-    assert caught.value.hint
+def test_a_senseless_configuration_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
+    """Other values: `test_hostile_configurations`."""
+    with pytest.raises(ModelError, match=said):
+        parse_config(NEW | changes, {})
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"num_experts": 3}, "4 of 3 experts"),
-        ({"num_experts": 1 << 30}, "num_experts"),
-        ({"num_experts_per_tok": 0}, "num_experts_per_tok"),
         ({"routed_scaling_factor": 0}, "routed_scaling_factor"),
-        ({"num_dense_layers": 1 << 30}, "num_dense_layers"),
-        ({"moe_intermediate_size": "wide"}, "moe_intermediate_size"),
+        ({"num_dense_layers": -1}, "num_dense_layers"),
     ],
 )
 def test_senseless_experts_are_refused_in_words(changes: dict[str, Any], said: str) -> None:

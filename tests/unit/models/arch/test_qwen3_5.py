@@ -84,32 +84,19 @@ def test_sizes_are_those_of_the_published_model() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"linear_key_head_dim": 1 << 40}, "linear_key_head_dim"),
         ({"linear_value_head_dim": 1 << 11}, "linear_value_head_dim"),
         ({"linear_num_value_heads": 33}, "share"),
         ({"linear_num_value_heads": 8}, "share"),
-        ({"linear_num_key_heads": 0}, "linear_num_key_heads"),
-        ({"linear_conv_kernel_dim": 10**4000}, "linear_conv_kernel_dim"),
-        ({"layer_types": ["linear_attention"] * 7}, "layer_types"),
         ({"layer_types": ["mamba", *["full_attention"] * 7]}, "mamba"),
-        ({"layer_types": ["sliding_attention", *["linear_attention"] * 7]}, "sliding_attention"),
         ({"layer_types": [["full_attention"]] * 8}, "kind"),
-        ({"layer_types": "full_attention"}, "layer_types"),
         ({"full_attention_interval": 0}, "full_attention_interval"),
-        ({"num_hidden_layers": 1 << 24}, "num_hidden_layers"),
-        ({"num_key_value_heads": 5}, "share"),
         ({"head_dim": 255}, "pairs"),
     ],
 )
-@pytest.mark.parametrize("raw", [TEXT, MOE], ids=["dense", "experts"])
-def test_a_senseless_configuration_is_refused_in_words(
-    raw: dict[str, Any], changes: dict[str, Any], said: str
-) -> None:
-    started = time.process_time()
-    with pytest.raises(ModelError, match=said) as caught:
-        parse_config(raw | changes, {})
-    assert time.process_time() - started < 1
-    assert caught.value.hint
+def test_a_senseless_configuration_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
+    """Other values: `test_hostile_configurations`."""
+    with pytest.raises(ModelError, match=said):
+        parse_config(TEXT | changes, {})
 
 
 @pytest.mark.parametrize(
