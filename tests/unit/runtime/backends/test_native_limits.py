@@ -9,6 +9,7 @@ from medusa_core.__main__ import main
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.tuning import calibration
 from tests.support.models.tiny import TinySpec, write_tiny
 
 WIDE = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)
@@ -35,8 +36,9 @@ def test_a_runner_is_compiled_unless_there_is_a_reason(
 
 
 def test_plan_and_bench_say_why_a_model_is_not_compiled(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(calibration.BUDGET_S, "cpu", 0.1)
     folder = str(write_tiny(tmp_path, NARROW))
     assert main(["plan", folder, "--device", "cpu"]) == 0
     assert "Not compiled: it has rows of 8 numbers" in capsys.readouterr().out
