@@ -42,6 +42,7 @@ def _of(module: str, name: str = "") -> Callable[[argparse.ArgumentParser], None
     """
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Import the command's module, and add its arguments."""
         cli = import_module(f"medusa_core.cli.{module}")
         (cli.COMMANDS[name] if name else cli.add_arguments)(parser)
 
@@ -52,12 +53,14 @@ def _of_package(name: str) -> Callable[[argparse.ArgumentParser], None]:
     """Return the arguments of a command that the installer's package runs."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
+        """Let the installer's package run the command."""
         parser.set_defaults(run=lambda _: run_by_package(name, ()))
 
     return add_arguments
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `completion`, which needs the list of all commands."""
     from medusa_core.cli.completion import add_completion_arguments
 
     add_completion_arguments(parser, COMMANDS)

@@ -168,6 +168,7 @@ def _norm_is_correct(kernels: Kernels, device: torch.device) -> bool:
 
 
 def _normed(x: Tensor, eps: float) -> Tensor:
+    """RMS-normalize rows without a weight, for comparisons. [n, width]"""
     return x * (x.square().mean(dim=1, keepdim=True) + eps).rsqrt()
 
 

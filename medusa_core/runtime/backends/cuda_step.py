@@ -290,9 +290,11 @@ class FusedDecoder:
         return None if post is None else (y, post)
 
     def _numbers(self, width: int) -> Tensor:
+        """Allocate a buffer for the rows of a step. [MOST_ROWS, width]"""
         return self._empty.new_empty(MOST_ROWS, width)
 
     def _prepared(self, width: int) -> PreparedRows:
+        """Allocate rows in the layout that products read."""
         return PreparedRows.empty(self._numbers(width), self._mma)
 
 
@@ -349,6 +351,7 @@ def _split(linear: QuantLinear) -> Iterator[_Piece]:
 
 
 def _shape_of(attention: Attention) -> tuple[int, int, int]:
+    """Query heads, KV heads and head_dim."""
     return attention.spec.num_heads, attention.spec.num_kv_heads, attention.spec.head_dim
 
 

@@ -103,6 +103,7 @@ class _Step:
         """Measure how long it takes on a GPU to verify each of the trees."""
 
         def verify() -> None:
+            """Verify each of the trees once."""
             for tree in self._trees:
                 self._runner.verify(PlacedTree(tree, self._kv))
 

@@ -140,11 +140,13 @@ class StaticRunner(ResidentRunner):
     def _fused_inputs(
         self, fused: FusedDecoder, tree: TokenTree, kv: TensorCache, rows: int
     ) -> list[int]:
+        """Numbers of a fused step: length, slots, nodes and addresses, then those of its rows."""
         slots, *addresses = fused.addresses(kv)
         header = [kv.length, slots, tree.shape.num_nodes, *addresses]
         return [*header, *_padded_rows(tree, kv, rows)]
 
     def _compute_fused(self, fused: FusedDecoder, step: _Step, rows: int) -> None:
+        """Embed the rows of a step, and run the kernels of all layers."""
         model, first = self._model, fused.num_inputs(0)
         ids = step.inputs[first : first + rows]
         looked_up = step.looked_up
@@ -213,6 +215,7 @@ class StaticRunner(ResidentRunner):
         return self._steps[key]
 
     def _prepare(self, rows: int, width: int, kv: TensorCache) -> _Step:
+        """Allocate a step's buffers, and capture its graph if the runner does."""
         inputs = torch.zeros((3 + num_words(rows)) * rows + 1, dtype=torch.int64)
         inputs[2 * rows : 3 * rows] = kv.capacity
         inputs[-1] = 1
