@@ -77,7 +77,7 @@ class Trash(HistoryPart):
         self._database.back_up()
 
     def set_aside(self) -> tuple[Path, ...]:
-        """Return damaged files that were renamed: they may have deleted conversations."""
+        """Return renamed damaged files, which may contain deleted conversations."""
         return self._beside("damaged-*")
 
     def remove_set_aside(self) -> None:

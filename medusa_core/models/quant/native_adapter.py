@@ -68,7 +68,7 @@ class NativeAdapter:
         return f"{self.inner}x{self.struct.inputs} {places}"
 
     def recipe(self) -> Callable[[Sequence[Tensor]], NativeAdapter]:
-        """Return what makes an equal adapter of copies of `tensors`, without keeping these."""
+        """Return a function that builds an equal adapter from copies of `tensors`."""
         inputs, ups = self.struct.inputs, list(self._ups)
         return lambda tensors: NativeAdapter(tensors, inputs, ups)
 
