@@ -290,6 +290,7 @@ def test_rates_promise_one_and_the_products_of_their_beginnings() -> None:
             read_rates(wrong)
 
 
+@pytest.mark.usefixtures("clock")  # a busy machine would let drafting pause
 def test_a_table_says_what_every_form_brings_at_equal_rows(tiny: Target) -> None:
     racer = GrowthRacer(tiny, costs_of(FLAT), GROWTHS, (2, 4, 8))
     prompts = [BenchPrompt(str(n), "any", (text,)) for n, text in enumerate(("one two", "three"))]
