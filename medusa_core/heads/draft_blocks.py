@@ -23,7 +23,7 @@ from medusa_core.models.row_order import in_halves, interleave_rows
 from medusa_core.runtime.backends.block import Attention, Block
 from medusa_core.runtime.backends.convolution import DynamicConvolution
 from medusa_core.runtime.backends.experts import Mlp
-from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm
+from medusa_core.runtime.backends.norm import RmsNorm, SplitQkNorm, widened
 
 
 class BlockReader:
@@ -128,7 +128,7 @@ class BlockReader:
             output = in_halves(output.view(len(output), -1, spec.head_dim)).flatten(1)
         if spec.v_norm:
             ones = output.new_ones(spec.head_dim)
-            v_norm = RmsNorm(_wide(ones), self._config.rms_norm_eps)
+            v_norm = RmsNorm(widened(ones), self._config.rms_norm_eps)
         return Attention(
             spec,
             qkv=qkv,
@@ -152,7 +152,7 @@ class BlockReader:
         """Read the norms of queries and keys; None without."""
         eps, kv_width = self._config.rms_norm_eps, spec.owned_kv_heads * spec.head_dim
         q, k = (
-            None if weight is None else RmsNorm(_wide(self._interleaved(weight, spec)), eps)
+            None if weight is None else RmsNorm(widened(self._interleaved(weight, spec)), eps)
             for weight in (self._read_part(f"{prefix}{part}_norm") for part in "qk")
         )
         return None if q is None else SplitQkNorm(q, k, spec.inner, kv_width)
@@ -221,8 +221,3 @@ def _other_bytes(block: Block) -> int:
     """Return the bytes of a block's scale and convolution kernels."""
     kernels = sum(one.kernels.nbytes for one in block.convolutions or ())
     return kernels + (0 if block.scale is None else block.scale.nbytes)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """Return a tensor in float32 or better."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

@@ -14,7 +14,14 @@ from torch import Tensor
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 
 
-def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+def attend_by_products(
+    q: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    sinks: Tensor | None = None,
+    softcap: float | None = None,
+) -> Tensor:
     """Two batched products and a softmax: the fastest way for few rows on a CPU.
 
     Args:
@@ -23,6 +30,9 @@ def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | N
         values: [kv heads, s, head_dim]
         mask: Additive [q heads / kv heads · n, s] (rows repeated per query head of a group), or
             None if every row sees everything.
+        sinks: Scores that belong to no row, to which a part of the weights goes (GPT-OSS, OpenAI
+            2025). [q heads], or None.
+        softcap: `attn_logit_softcapping`, before the mask; None for none.
 
     Returns:
         [n, q heads · head_dim]
@@ -30,12 +40,19 @@ def attend_by_products(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | N
     num_rows, num_kv = len(q), len(keys)
     grouped = by_kv_head(q, num_kv)
     transposed = keys.transpose(1, 2)
-    if mask is None:
+    if softcap is not None:
+        scores = torch.tanh(torch.bmm(grouped, transposed) / softcap) * softcap
+        scores = scores if mask is None else scores + mask
+    elif mask is None:
         scores = torch.bmm(grouped, transposed)
     else:
         scores = torch.baddbmm(mask, grouped, transposed)
-    mixed = torch.bmm(torch.softmax(scores, dim=-1), values)
-    return by_row(mixed, num_rows)
+    if sinks is None:
+        weights = torch.softmax(scores, dim=-1)
+    else:
+        sink = sinks.to(scores).view(num_kv, -1, 1).repeat_interleave(num_rows, dim=1)
+        weights = torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
+    return by_row(torch.bmm(weights, values), num_rows)
 
 
 def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:

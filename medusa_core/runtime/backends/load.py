@@ -42,7 +42,14 @@ from medusa_core.runtime.backends.block import (
 )
 from medusa_core.runtime.backends.experts import ExpertMlps, Mlp
 from medusa_core.runtime.backends.host_mlp import HostMlp, HostParts
-from medusa_core.runtime.backends.norm import GatedNorm, HeadNorm, QkNorm, RmsNorm, SplitQkNorm
+from medusa_core.runtime.backends.norm import (
+    GatedNorm,
+    HeadNorm,
+    QkNorm,
+    RmsNorm,
+    SplitQkNorm,
+    widened,
+)
 
 S = TypeVar("S")
 P = TypeVar("P")
@@ -188,12 +195,12 @@ class _Loader:
     def _mamba2(self, spec: Mamba2Spec) -> Mamba2:
         """Load a Mamba-2 mixer."""
         own = {
-            name.removeprefix(f"{spec.prefix}."): _wide(self._tensor(name, *shape))
+            name.removeprefix(f"{spec.prefix}."): widened(self._tensor(name, *shape))
             for name, shape in spec.tensors.items()
         }
         rate, groups = own["A_log"].exp().neg_(), spec.state.num_key_heads
         norms = [
-            GatedNorm(_wide(self._vector(norm)), groups, self.eps, not spec.norm_before_gate)
+            GatedNorm(widened(self._vector(norm)), groups, self.eps, not spec.norm_before_gate)
             for norm in spec.norms
         ]
         return Mamba2(
@@ -280,11 +287,6 @@ class _Loader:
 def _optional(load: Callable[[S], P], spec: S | None) -> P | None:
     """Load a part of a block; None if the block hasn't got it."""
     return None if spec is None else load(spec)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """Return a tensor in float32 or better."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def _spread(multipliers: Sequence[float], state: StateShape, like: Tensor) -> Tensor:

@@ -14,6 +14,11 @@ import torch
 from torch import Tensor
 
 
+def widened(tensor: Tensor) -> Tensor:
+    """Return a tensor in float32 or better."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
 class RmsNorm:
     """x · weight / √(mean(x²) + ε), computed in float32 or better.
 

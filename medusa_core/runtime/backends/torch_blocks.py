@@ -22,9 +22,8 @@ from medusa_core.models.row_order import in_halves, strided_by_group
 from medusa_core.runtime.backends.activation import Active, active_of
 from medusa_core.runtime.backends.attention import (
     Attend,
+    attend_by_products,
     attend_in_groups,
-    by_kv_head,
-    by_row,
     choose_attention,
 )
 from medusa_core.runtime.backends.block import (
@@ -404,34 +403,10 @@ def _attend(
         q = q[only_row : only_row + 1]
     mask = None if mask is None else mask.to(q.device, dtype)
     q = q.to(dtype)
-    if attention.sinks is not None:
-        return _attend_with_sinks(q, keys, values, mask, attention.sinks)
-    if spec.attn_logit_softcapping is not None:
-        return _attend_capped(q, keys, values, mask, spec.attn_logit_softcapping)
+    if attention.sinks is not None or spec.attn_logit_softcapping is not None:
+        cap = spec.attn_logit_softcapping
+        return attend_by_products(q, keys, values, mask, attention.sinks, cap)
     return (context.attend if is_here else context.attend_on_cpu)(q, keys, values, mask)
-
-
-def _attend_with_sinks(
-    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor
-) -> Tensor:
-    """Attention with sinks, which take a part of the weights (GPT-OSS, OpenAI 2025)."""
-    num_kv, num_rows = len(keys), len(q)
-    grouped = by_kv_head(q, num_kv)
-    scores = torch.bmm(grouped, keys.transpose(1, 2))
-    scores = scores if mask is None else scores + mask
-    sink = sinks.to(scores).view(num_kv, -1, 1).repeat_interleave(num_rows, dim=1)
-    weights = torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
-    return by_row(torch.bmm(weights, values), num_rows)
-
-
-def _attend_capped(
-    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cap: float
-) -> Tensor:
-    """Attention whose scores are capped by tanh before the mask; see `attend_by_products`."""
-    grouped = by_kv_head(q, len(keys))
-    scores = torch.tanh(torch.bmm(grouped, keys.transpose(1, 2)) / cap) * cap
-    weights = torch.softmax(scores if mask is None else scores + mask, dim=-1)
-    return by_row(torch.bmm(weights, values), len(q))
 
 
 def _delta_net(
