@@ -49,6 +49,7 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
+from medusa_core.system.native.cuda import MAX_SPLITS, MOST_STEP_ROWS
 
 if TYPE_CHECKING:
     from medusa_core.models.through_transformers.sizes import TransformersSizes
@@ -389,7 +390,17 @@ def scratch_bytes(
     is_card_other = formats.device == "cuda" and formats.cache != formats.compute
     widened *= is_card_other or bool(formats.cache_format)
     fixed = hidden + logits + rotations + _dequantized_bytes(config, formats)
-    return fixed + masks + scores + widened
+    return fixed + masks + scores + widened + step_buffer_bytes(config, formats)
+
+
+def step_buffer_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes that fused decoding steps keep on a card: activations, and attention of each split."""
+    if formats.device != "cuda" or not formats.keeps_blocks:
+        return 0
+    split = MAX_SPLITS * config.num_heads * (config.head_dim + 2)
+    heads = (2 * config.num_heads + 2 * config.num_kv_heads) * config.head_dim
+    activations = 2 * config.hidden_size + heads + 2 * config.intermediate_size
+    return MOST_STEP_ROWS * 4 * (split + activations)
 
 
 def _dequantized_bytes(config: ModelConfig, formats: PartFormats) -> int:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from medusa_core.models.blocks.spec import Activation
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.card_linear import MMA_ROWS, CardLinear, PreparedRows
+from medusa_core.models.quant.card_linear import CardLinear, PreparedRows
 from medusa_core.models.quant.combined_linear import JoinedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.backends.block import Attention, Block
@@ -27,10 +27,9 @@ from medusa_core.runtime.backends.cuda_blocks import MMA_DIMS, CardAttention, fu
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import Mlp
 from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm
-from medusa_core.system.native.cuda import MAX_SPLITS
+from medusa_core.system.native.cuda import MAX_SPLITS, MOST_STEP_ROWS
 from medusa_core.system.native.cuda.kernels import DTYPES, PREPARED
 
-MOST_ROWS = MMA_ROWS[-1]
 _ACTIVATIONS = {Activation.SILU: 1, Activation.GELU_TANH: 2}  # of rows.cu
 _HEADER = 3  # committed rows, slots of a head, nodes
 _MARGIN = 1.01  # of bounds, for the rounding of weights and rows to halves
@@ -118,7 +117,7 @@ class FusedDecoder:
         self._plain = self._numbers(max(width, first.inner)).view(-1)  # without tensor cores
         self._qkv = self._numbers(heads * first.head_dim)
         self._q = self._numbers(first.inner).float()
-        parts = (MOST_ROWS * first.num_heads * MAX_SPLITS, first.head_dim)
+        parts = (MOST_STEP_ROWS * first.num_heads * MAX_SPLITS, first.head_dim)
         self._sums = self._empty.new_empty(*parts, dtype=torch.float32)
         self._statistics = self._empty.new_empty(parts[0], 2, dtype=torch.float32)
         # The largest becomes at most 32,768; what a cache in float16 holds is no halves' limit.
@@ -148,14 +147,17 @@ class FusedDecoder:
         bounded, value_bound = _with_bounds(blocks, config.hidden_size)
         return cls(model, precision, kernels, bounded, value_bound)
 
-    def poison(self) -> None:
-        """Fill all buffers with NaN, so that a check notices what a kernel doesn't write."""
+    @property
+    def buffers(self) -> tuple[Tensor, ...]:
+        """All its buffers that a step writes."""
         plain = (self._update, self._plain, self._qkv, self._q, self._sums, self._statistics)
         halves = (self._rows.numbers, self._attended.numbers, self._active.numbers)
-        for buffer in (*plain, self._rows.scales, self._active.scales):
-            buffer.fill_(torch.nan)
-        for buffer in halves:
-            buffer.fill_(torch.nan if self._mma else 119)
+        return *plain, self._rows.scales, self._active.scales, *halves
+
+    def poison(self) -> None:
+        """Fill all buffers with NaN, so that a check notices what a kernel doesn't write."""
+        for buffer in self.buffers:
+            buffer.fill_(torch.nan if buffer.is_floating_point() else 119)
 
     def addresses(self, kv: AddressedCache) -> list[int]:
         """Return what a step reads of a cache: slots of a head, then addresses of all layers."""
@@ -290,8 +292,8 @@ class FusedDecoder:
         return None if post is None else (y, post)
 
     def _numbers(self, width: int) -> Tensor:
-        """Allocate a buffer for the rows of a step. [MOST_ROWS, width]"""
-        return self._empty.new_empty(MOST_ROWS, width)
+        """Allocate a buffer for the rows of a step. [MOST_STEP_ROWS, width]"""
+        return self._empty.new_empty(MOST_STEP_ROWS, width)
 
     def _prepared(self, width: int) -> PreparedRows:
         """Allocate rows in the layout that products read."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.backends.caches import RowTree, SequenceRows
-from medusa_core.runtime.backends.cuda_step import MOST_ROWS, FusedDecoder
+from medusa_core.runtime.backends.cuda_step import FusedDecoder
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -42,6 +42,7 @@ from medusa_core.runtime.runner.runner import (
 )
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.system import cuda
+from medusa_core.system.native.cuda import MOST_STEP_ROWS
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class StaticRunner(ResidentRunner):
         assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
         rows = bucket_of(count, ROW_BUCKETS)
-        if self._fused is not None and rows <= MOST_ROWS:
+        if self._fused is not None and rows <= MOST_STEP_ROWS:
             return only_wanted(self._verify_fused(self._fused, tree, kv, rows), placed)
         width = min(bucket_of(kv.length + count, LENGTH_BUCKETS), kv.capacity)
         kv.reserve(count)

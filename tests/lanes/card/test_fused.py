@@ -12,6 +12,7 @@ from medusa_core.engine.session import Session
 from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
+from medusa_core.memory.plan import step_buffer_bytes
 from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDone
 from medusa_core.runtime.backends.cuda_step import FusedDecoder
 from medusa_core.runtime.runner import graphs
@@ -113,7 +114,11 @@ def test_a_step_of_32_layers_takes_few_launches_and_waits_once(
         assert isinstance(resident, ResidentRunner)
         model, precision = resident._model, target.precision
         with card.waiting():
-            fused = StaticRunner(model, precision, fused=FusedDecoder.of(model, precision))
+            kernels_of = FusedDecoder.of(model, precision)
+            assert kernels_of is not None
+            planned = step_buffer_bytes(target.config, target.formats)
+            assert sum(buffer.nbytes for buffer in kernels_of.buffers) <= planned
+            fused = StaticRunner(model, precision, fused=kernels_of)
         for name, runner in (("torch", resident), ("fused", fused)):
             kv = runner.new_cache(64)
             runner.extend(IDS, kv)
