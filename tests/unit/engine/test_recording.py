@@ -44,7 +44,9 @@ def recording(tiny: Target) -> Recording:
 @pytest.mark.parametrize(
     ("drafter", "rule"),
     by_turns(
-        drafter_registry().names, rule_registry().names, daily=("composite", "medusa", "eagle")
+        drafter_registry().names,
+        rule_registry().names,
+        daily=("composite", "eagle", "lookahead", "medusa"),
     ),
 )
 def test_recording_changes_nothing_and_tells_of_every_step(
