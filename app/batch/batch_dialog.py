@@ -162,6 +162,7 @@ class BatchDialog(JobDialog):
         return jobs[0] if jobs else None
 
     def _open(self) -> None:
+        """Open the file of answers in the desktop's program."""
         QDesktopServices.openUrl(QUrl.fromLocalFile(self._out()))
 
     def _out(self) -> str:

@@ -370,7 +370,10 @@ class ChatController(QObject):
             self._take_steps(rest)
 
     def _take_up(self, event: AnswerStarted) -> None:
-        """Name who writes: the model that was expected may have been refused meanwhile."""
+        """Begin to show an answer, with the name of the model that writes it.
+
+        The expected model may have been refused meanwhile.
+        """
         answer = self.running[event.request_id][1].answer
         answer.begins_inside = event.begins_inside
         choice = self._loaded_model.choice_of(event.load_id)

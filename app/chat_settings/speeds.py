@@ -73,7 +73,7 @@ class Speeds:
 
 
 def why_words(speed: DrafterSpeed) -> str:
-    """Why a drafter's steps have mostly that form; empty where nobody measured it."""
+    """Explain why a drafter's steps are mostly chains, trees or plain; empty if not measured."""
     if not speed.step_x:
         return engine_text(speed.why)
     words = _WHY.get(speed.growth, _WHY_NOTHING)

@@ -33,7 +33,7 @@ class HistoryWatch(QObject):
             self._timer.start()
 
     def look(self) -> None:
-        """See whether somebody has written since the last time."""
+        """Emit `changed` if another program has written to the history since the last call."""
         try:
             has_changed = self._history.changed_elsewhere()
         except StorageError as error:

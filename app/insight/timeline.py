@@ -58,6 +58,7 @@ class Timeline(QObject):
 
     @property
     def has_lost(self) -> bool:
+        """Whether recorded steps were dropped to save memory since the answer was opened."""
         return self.track is not None and self.track.num_dropped > self._num_dropped
 
     @property

@@ -94,6 +94,7 @@ class Transport(QWidget):
         self.restyle()
 
     def _show(self) -> None:
+        """Show the current step of the timeline in slider and buttons."""
         timeline = self._timeline
         self.slider.blockSignals(True)
         self.slider.setRange(0, max(timeline.last, 0))

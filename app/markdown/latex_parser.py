@@ -112,6 +112,7 @@ class _Parser:
         return token
 
     def _next_inked(self) -> str | None:
+        """Return the next token that isn't white space."""
         token = self._next()
         return self._next() if token is not None and token.isspace() else token
 

@@ -33,7 +33,7 @@ def plain_blocks(text: str, start: int, end: int) -> tuple[Paragraph, ...]:
 
 
 def last_piece(text: str, start: int, end: int) -> int:
-    """Where the last piece of a part begins, which may still grow."""
+    """Return the start of the last block of plain text, which may still grow."""
     while (cut := _cut(text, start, end)) < end:
         start = cut
     return start

@@ -261,6 +261,7 @@ class InstalledTab(QWidget):
         self._show_subject()
 
     def _show_subject(self) -> None:
+        """Show the details of the chosen model, with the plan of its memory."""
         item = self.chosen
         if item is None or item.config is None:
             note = "" if item is None else item.problem or installed_note(item)

@@ -217,6 +217,7 @@ class MachinesTab(QWidget):
         self._refresh()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await a request, and show its error in the note."""
         try:
             await work
         except MedusaError as error:

@@ -225,7 +225,16 @@ def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
 
 
 def _clusters(raw: Mapping[str, Any], vocab_size: int, are_there: bool) -> tuple[int, int]:
-    """Return the number of clusters, and of those that are scored."""
+    """Return the number of clusters, and of those that are scored; 0, 0 without clusters.
+
+    Args:
+        raw: `config.json` of the assistant.
+        vocab_size: Size of the vocabulary.
+        are_there: Whether the file has tensors of clusters.
+
+    Raises:
+        HeadsError: The settings contradict the tensors, or are out of range.
+    """
     if flag(raw, "use_ordered_embeddings", False) != are_there:
         raise bad_setting("use_ordered_embeddings")
     if not are_there:

@@ -85,7 +85,7 @@ class MarkovHead:
         return self.first.nbytes + (0 if self.confidence is None else self.confidence.nbytes)
 
     def vectors(self, token_ids: Sequence[int]) -> Tensor:
-        """Return W1 of tokens. [n, rank]"""
+        """Look up the rows of tokens in W1, the first factor of the Markov head. [n, rank]"""
         return self.first[torch.tensor(token_ids, device=self.first.device)]
 
     def bias(self, vectors: Tensor, num_columns: int) -> Tensor:

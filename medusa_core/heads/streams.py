@@ -107,7 +107,7 @@ class StreamSizes:
 
 
 class StreamHeads(CachedHeads):
-    """Loaded streams.
+    """Speculative streams: extra rows through the target's last layers that draft its next tokens.
 
     Attributes:
         num_heads: Number of streams.

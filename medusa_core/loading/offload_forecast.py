@@ -279,8 +279,8 @@ def offloaded_step(
     Args:
         planner: Plans the model.
         placement: Tier of each layer.
-        device: The device.
-        rate: Weights that it reads.
+        device: Device of the layers that aren't offloaded.
+        rate: Rate at which it reads weights.
 
     Raises:
         TierError: The disk can't be measured.

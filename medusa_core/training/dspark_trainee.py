@@ -221,7 +221,7 @@ def _random_blocks(is_answer: Tensor, max_blocks: int) -> _Blocks:
 
 
 def _all_blocks(is_answer: Tensor) -> _Blocks:
-    """Return blocks at all positions of texts, in order."""
+    """Return the blocks after all possible anchors (`_possible_anchors`), in order."""
     order = torch.linspace(1, 0, is_answer.shape[1], device=is_answer.device)
     chances = order.expand(is_answer.shape).masked_fill(~_possible_anchors(is_answer), -1.0)
     return _top_blocks(chances, is_answer.shape[1])

@@ -191,6 +191,7 @@ class StepsStrip(QFrame):
         self._fit_width()
 
     def _fit_width(self) -> None:
+        """Hide or shorten parts that have no room at the current width."""
         is_wide = self.width() >= self._appearance.scale.px(BARS_EM)
         self._bars.setVisible(is_wide and not self.is_short)
         self.gain_label.setVisible(self._is_small and is_wide)

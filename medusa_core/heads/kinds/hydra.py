@@ -317,7 +317,7 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
 
 
 def _count(shapes: TensorShapes, pattern: str) -> int:
-    """Return the largest index in a place of the names, plus one."""
+    """Return the number of modules with numbered tensor names: the largest index plus one."""
     found = (re.fullmatch(pattern, name) for name in shapes)
     return 1 + max(int(match[1]) for match in found if match)
 

@@ -54,7 +54,10 @@ def _round_q4(weight: Tensor) -> Tensor:
 
 
 def _round_q8_0(weight: Tensor) -> Tensor:
-    """Quantize as llama.cpp does: the largest magnitude becomes 127 times the scale."""
+    """Quantize to Q8_0 blocks as llama.cpp does, with a scale of the largest magnitude ÷ 127.
+
+    [rows, columns] → uint8 [rows, bytes of a row]
+    """
     blocks = weight.view(len(weight), -1, BLOCK)
     scale = blocks.abs().amax(-1, keepdim=True) / 127
     scaled = blocks * _reciprocal(scale)

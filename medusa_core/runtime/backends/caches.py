@@ -105,7 +105,10 @@ class LayerCache(Protocol):
         """Receive the state after all rows of a decided chain but the last."""
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Receive the steps of all rows of a pass; of a decided chain only that of the last row."""
+        """Receive what each row of a pass changes in the recurrent state.
+
+        Of a decided chain only the change of its last row.
+        """
 
 
 class LayerAddresses(NamedTuple):

@@ -61,7 +61,7 @@ class RowsLayer(CacheLayerMixin):
         self._length = 0
 
     def begin(self, rows: TransformersCache, length: int) -> None:
-        """Begin a pass after `length` rows."""
+        """Begin a pass that appends to a cache of `length` rows."""
         self.rows, self._length = rows, length
 
     def end(self) -> None:

@@ -207,7 +207,13 @@ class _ResponseReply(Reply):
         return list(chat_logprobs(part.tokens)["content"])
 
     def _open(self, kind: str, prefix: str, more: _Json) -> _Json:
-        """Begin an item."""
+        """Begin an output item, and return the event that announces it.
+
+        Args:
+            kind: Type of the item, such as `message`.
+            prefix: Prefix of its id.
+            more: Further fields.
+        """
         item = {"id": f"{prefix}_{new_id()}", "type": kind, "status": "in_progress", **more}
         self._items.append(item)
         self._is_open = True

@@ -39,7 +39,7 @@ class ParallelSource(ChainedSource):
         return True
 
     def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
-        """Scores of a level, which all of its paths share."""
+        """Return the logits of a level, equal for all paths; None beyond the drafted levels."""
         if level >= len(self._states):
             return None
         return self._scores(self._states[level])._replace(is_shared=True)

@@ -61,7 +61,10 @@ class CandidateSource(Protocol):
     """Returns candidates after the paths of one level."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        """Return candidates, or None; called once per level of a tree."""
+        """Return candidates after the paths of a level; None if this source drafts no further.
+
+        Called once per level of a tree.
+        """
 
 
 class Source(CandidateSource, Protocol):

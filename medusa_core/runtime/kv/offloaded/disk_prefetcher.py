@@ -94,7 +94,7 @@ class DiskPrefetcher(HostPrefetcher):
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of the ring if the device has memory of its own."""
+        """Bytes of the ring in host memory; 0 on a CPU, where they count as the device's."""
         return 0 if self._on_cpu else self._ring_bytes
 
     @property
