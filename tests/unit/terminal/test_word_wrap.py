@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from medusa_core.terminal.word_wrap import WordWrap
@@ -22,6 +22,7 @@ def shown(pieces: list[str], columns: int) -> str:
     return paper.text()
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(st.lists(st.integers(0, len(WORDS)), max_size=30), st.integers(8, 40))
 def test_every_way_to_cut_it_gives_the_same_lines(cuts: list[int], columns: int) -> None:
     places = [0, *sorted(cuts), len(WORDS)]
