@@ -87,7 +87,7 @@ def test_what_was_kept_out_of_a_tree_comes_back_and_hangs_under_a_node(
     assert "pruned" in raw["steps"][0]
     raw["steps"][-1][part][1][0] = len(step.nodes)
     path.write_text(json.dumps(raw))
-    with pytest.raises(TraceError, match="under no node"):
+    with pytest.raises(TraceError, match="no parent node"):
         read_trace(path)
 
 
