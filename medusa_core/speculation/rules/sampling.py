@@ -167,6 +167,9 @@ class Sampler:
         """
         total, scores, ids = largest[row]
         check_finite(float(scores[0]))
+        # Of equal scores the first ids pass `top_p`; a card returns them in any order.
+        by_score = np.lexsort((ids, -scores))
+        scores, ids = scores[by_score], ids[by_score]
         size = largest.vocab_size
         count = self._num_candidates(total, scores, size)
         if count is not None:
@@ -187,7 +190,7 @@ class Sampler:
 
         Args:
             total: Log of the sum of exp(score / temperature) over the vocabulary.
-            scores: The largest, descending.
+            scores: The largest, descending; of equal ones those of the first ids come first.
             size: Size of the vocabulary.
         """
         settings, count = self._settings, len(scores)
@@ -206,8 +209,6 @@ class Sampler:
             num_kept = max(1, int(np.count_nonzero(before < settings.top_p)))
             # Of tokens as likely as the last one, the first ids are kept: that needs all of these.
             if scores[num_kept - 1] == scores[-1] and not has_all:
-                return None
-            if num_kept < count and scores[num_kept] == scores[num_kept - 1]:
                 return None
             count = num_kept
         if settings.min_p > 0:
