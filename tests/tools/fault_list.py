@@ -118,8 +118,8 @@ FAULTS = (
     Fault(
         "overlapping-caches",
         "medusa_core/runtime/kv/pool.py",
-        "stop = min(free, rows.start + wanted)",
-        "stop = rows.start + wanted",
+        "stop = min(free, rows.start + max_rows)",
+        "stop = rows.start + max_rows",
         "a cache that grows overwrites rows of the next conversation",
         ("test_cache_pool.py",),
     ),
