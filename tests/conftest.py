@@ -77,13 +77,15 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> None:
-    """The same numbers in every run and in every order of the tests."""
+    """The same numbers, and one thread, in every run and in every order of the tests."""
     random.seed(SEED)
     # Only where the test's imports have loaded them: most tests need neither.
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(SEED)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(SEED)
+        # A runner of an earlier test may have set more, which wait for each other on small models.
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
