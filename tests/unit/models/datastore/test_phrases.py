@@ -24,8 +24,8 @@ from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.phrase_source import (
+    PhrasesSource,
     _Compiled,
-    _follow_of,
     _InPython,
 )
 from medusa_core.system.native.binding import native_library
@@ -147,7 +147,7 @@ def test_compiled_and_in_python_the_same_is_said(level: int) -> None:
     num_said = 0
     for _ in range(20):
         phrases = random_table(rng, 7)
-        compiled = _follow_of(phrases)
+        compiled = PhrasesSource(phrases)._follow
         for _ in range(10):
             text = array("i", [rng.randrange(7) for _ in range(rng.randrange(9))])
             flat = array("i", [rng.randrange(7) for _ in range(5 * level)])
