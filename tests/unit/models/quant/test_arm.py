@@ -72,7 +72,7 @@ def test_products_are_those_of_this_machine(
     (part,) = layer.parts
     x = torch.randn(rows, part.inputs, generator=torch.Generator().manual_seed(rows))
     weight = part.weight.contiguous().view(torch.uint8)
-    reported = torch.tensor([part.kind, part.outputs, part.inputs, rows, weight.numel()])
+    reported = torch.tensor([part.type, part.outputs, part.inputs, rows, weight.numel()])
     scale = torch.zeros(part.outputs) if part.scale is None else part.scale
     content = [reported.to(torch.int32), weight, scale.float(), x]
     file = tmp_path / "case"
