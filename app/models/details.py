@@ -105,7 +105,7 @@ class Details(QWidget):
         self.ram_box.setToolTip(
             self.tr("A step reads only a few of them; this frees memory on the card.")
         )
-        self.place_box = _box(self.tr("The processor computes"))
+        self.place_box = _box(self.tr("On the CPU"))
         self.place_box.setToolTip(
             self.tr(
                 "Experts, or MLPs, that are in the computer's memory: attention and its cache "
@@ -205,7 +205,7 @@ class Details(QWidget):
         form.addRow(self.tr("Weights"), self.quant_box)
         form.addRow(self.tr("Context"), self.context_box)
         form.addRow("", self.ram_box)
-        form.addRow(self.tr("The processor computes"), self.place_box)
+        form.addRow(self.tr("On the CPU"), self.place_box)
         column = QVBoxLayout(self)
         column.addWidget(self._title)
         column.addWidget(self._note)

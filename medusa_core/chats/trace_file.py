@@ -251,9 +251,12 @@ def _verdict(verdict: Verdict) -> _Json:
 
 def _end(done: GenerationDone) -> _Json:
     """Convert the figures of an answer to JSON."""
-    raw = asdict(done)
+    # The format's name of a field.
+    raw = {
+        "num_rested" if name == "num_plain_steps" else name: value
+        for name, value in asdict(done).items()
+    }
     del raw["session_id"], raw["request_id"]
-    raw["num_rested"] = raw.pop("num_plain_steps")  # its name in the format
     for name in _REMOTE_FIELDS:  # remote answers have no traces
         del raw[name]
     raw["stop_reason"] = done.stop_reason.value

@@ -998,8 +998,8 @@
         <translation>Ein Schritt liest nur wenige davon; das macht Speicher auf der Karte frei.</translation>
     </message>
     <message>
-        <source>The processor computes</source>
-        <translation>Der Prozessor rechnet</translation>
+        <source>On the CPU</source>
+        <translation>Auf der CPU</translation>
     </message>
     <message>
         <source>Experts, or MLPs, that are in the computer&apos;s memory: attention and its cache stay on the card.</source>

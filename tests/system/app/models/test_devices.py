@@ -146,10 +146,10 @@ def test_with_a_cluster_what_stays_here_must_have_room(dialog: LibraryDialog) ->
     details = dialog.discover.details
     config = shape_config("vicuna-13b")
     details.show_subject(Subject("Vicuna 13B", "", config, HeadsShape()))
-    details.set_budget(budget.fake_cuda(4))
+    details.set_budget(budget.cuda_budget(4))
     details.quant_box.setCurrentIndex(details.quant_box.findData("nf4"))
     assert details.choice is not None
     assert details.choice.plan.fit is Fit.NO
-    details.set_budget(budget.fake_cuda(4), "10.0.0.2:6379")
+    details.set_budget(budget.cuda_budget(4), "10.0.0.2:6379")
     assert details.choice.plan.fit is Fit.FITS
     assert "the machines at 10.0.0.2:6379" in details.verdict_label.text()
