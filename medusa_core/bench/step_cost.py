@@ -19,6 +19,7 @@ from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.ranked import Ranked
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
+from medusa_core.models.blocks.sizes import block_tensors
 from medusa_core.speculation.drafters.sources.heads_source import medusa_heads
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.row_policy import RowPolicy
@@ -200,10 +201,28 @@ class TimedHeads(MedusaHeads):
 
 
 def read_bytes(target: Target) -> int:
-    """Return the bytes of weights that a step reads at least once."""
+    """Return the bytes of weights that a step of one row reads."""
     # Of token embeddings a step reads few rows, unless they are tied to the output projection.
     is_read = target.formats.shares_embedding(target.config.tie_embeddings)
-    return target.weights_bytes - (0 if is_read else embedding_bytes(target))
+    unread = 0 if is_read else embedding_bytes(target)
+    return target.weights_bytes - unread - _idle_expert_bytes(target)
+
+
+def _idle_expert_bytes(target: Target) -> int:
+    """Return the bytes of the experts that one row doesn't choose."""
+    config, formats, idle = target.config, target.formats, 0.0
+    for index, block in enumerate(config.blocks):
+        if block.moe is not None:
+            routing = block.moe.routing
+            nbytes = sum(
+                formats.fitting_linear(part, formats.linears).nbytes(
+                    part.rows, part.columns, formats.device
+                )
+                for part in block_tensors(config, index).linears
+                if ".experts." in part.name
+            )
+            idle += nbytes * (1 - routing.num_experts_per_tok / routing.num_experts)
+    return int(idle)
 
 
 def embedding_bytes(target: Target) -> int:

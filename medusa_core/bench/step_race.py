@@ -118,7 +118,10 @@ class OwnSteps:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._kv = target.allocate_cache(_ROOM)
-        self._trees = {rows: TokenTree(TreeShape.chain(rows), (1,) * rows) for rows in ROWS}
+        # Tokens differ: equal ones would choose the same experts.
+        self._trees = {
+            rows: TokenTree(TreeShape.chain(rows), tuple(range(1, 1 + rows))) for rows in ROWS
+        }
 
     @torch.inference_mode()
     def prefill_s(self) -> float:
@@ -154,7 +157,7 @@ class _LlamaCppSteps:
     def step_s(self, rows: int) -> float:
         """Return the seconds of a step of so many rows."""
         self._model.forget(LENGTH)
-        return self._seconds([1] * rows, all_scores=True)
+        return self._seconds(range(1, 1 + rows), all_scores=True)
 
     def _seconds(self, token_ids: Sequence[int], all_scores: bool = False) -> float:
         """Time the computation of some tokens."""
