@@ -89,7 +89,7 @@ def run_tests(
     _prepare(layout, runner, request)
     if room is not None:
         return run_checks(layout, runner, checks, offscreen)
-    say("Running every check; about twelve minutes on two cores.")
+    say("Running every check; about nine minutes on two cores.")
     return run_checks(layout, runner, checks, offscreen)
 
 
