@@ -26,7 +26,7 @@ from medusa_core.models.blocks.sizes import (
     block_tensors,
     per_layer_tensors,
 )
-from medusa_core.models.blocks.spec import EACH_EXPERT, RoutingSpec, Scoring
+from medusa_core.models.blocks.spec import EACH_EXPERT, MoeSpec, Scoring
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
@@ -89,7 +89,7 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     """
     writer, gguf = open_writer(config, to), _gguf()
     writer.add_tokenizer_model("none")
-    kind, names = gguf.GGMLQuantizationType[of.upper()], _gguf_names(config)
+    kind, names, moe = gguf.GGMLQuantizationType[of.upper()], _gguf_names(config), config.moe
 
     def dense(name: str, shape: tuple[int, ...], number: float) -> None:
         """Write a tensor of equal numbers in float32."""
@@ -109,8 +109,8 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     def matrix(name: str, rows: int, columns: int) -> None:
         """Write random blocks; those of one expert are repeated for all."""
         stored = random_blocks(of, rows, columns).numpy()
-        if EACH_EXPERT in name:
-            stored = np.stack([stored] * _routing(config).num_experts)
+        if moe is not None and EACH_EXPERT in name:
+            stored = np.stack([stored] * moe.routing.num_experts)
         writer.add_tensor(names[f"{name}.weight"], stored, raw_dtype=kind)
 
     matrix(EMBEDDING, config.vocab_size, config.hidden_size)
@@ -203,8 +203,8 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
         _add_windows(writer, config)
     if any(config.state_layers):
         _add_states(writer, config)
-    if any(block.moe is not None for block in config.blocks):
-        _add_experts(writer, config)
+    if config.moe is not None:
+        _add_experts(writer, config, config.moe)
     return writer
 
 
@@ -254,19 +254,14 @@ def _add_states(writer: Any, config: ModelConfig) -> None:
     writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
 
 
-def _routing(config: ModelConfig) -> RoutingSpec:
-    """Return the routing of the experts, which all layers with experts share."""
-    return next(block.moe.routing for block in config.blocks if block.moe is not None)
-
-
-def _add_experts(writer: Any, config: ModelConfig) -> None:
+def _add_experts(writer: Any, config: ModelConfig, moe: MoeSpec) -> None:
     """Add the experts' number and width, and how tokens are routed."""
-    routing, moes = _routing(config), [block.moe for block in config.blocks]
-    width = next(moe.experts.width for moe in moes if moe is not None)
+    routing = moe.routing
+    dense = next(i for i, block in enumerate(config.blocks) if block.moe is not None)
     writer.add_expert_count(routing.num_experts)
     writer.add_expert_used_count(routing.num_experts_per_tok)
-    writer.add_expert_feed_forward_length(width)
-    writer.add_leading_dense_block_count(next(i for i, moe in enumerate(moes) if moe is not None))
+    writer.add_expert_feed_forward_length(moe.experts.width)
+    writer.add_leading_dense_block_count(dense)
     if routing.scoring is Scoring.SIGMOID:
         writer.add_expert_gating_func(_gguf().ExpertGatingFuncType.SIGMOID)
 

@@ -18,8 +18,8 @@ from medusa_core.engine.direct import generate
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.ranked import Ranked
 from medusa_core.loading.target import Target
+from medusa_core.memory.estimate import read_bytes
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
-from medusa_core.models.blocks.sizes import block_tensors
 from medusa_core.speculation.drafters.sources.heads_source import medusa_heads
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.row_policy import RowPolicy
@@ -94,7 +94,7 @@ def measure_step_report(target: Target, modes: Sequence[str], num_tokens: int) -
     row_policy = RowPolicy(target, costs)
     length = costs.lengths[0]
     cache_bytes = length * target.caches.row_bytes
-    weights = read_bytes(target)
+    weights = read_bytes(target.config, target.formats, rows=1)
     reached = (weights + cache_bytes) / costs.step_s(1, length) / 1e9
     copied = copy_gb_per_s(target.precision.device)
     return StepReport(
@@ -198,37 +198,6 @@ class TimedHeads(MedusaHeads):
         ranked = super().ranked(*args, **options)
         self.seconds += time.perf_counter() - started
         return ranked
-
-
-def read_bytes(target: Target) -> int:
-    """Return the bytes of weights that a step of one row reads."""
-    # Of token embeddings a step reads few rows, unless they are tied to the output projection.
-    is_read = target.formats.shares_embedding(target.config.tie_embeddings)
-    unread = 0 if is_read else embedding_bytes(target)
-    return target.weights_bytes - unread - _idle_expert_bytes(target)
-
-
-def _idle_expert_bytes(target: Target) -> int:
-    """Return the bytes of the experts that one row doesn't choose."""
-    config, formats, idle = target.config, target.formats, 0.0
-    for index, block in enumerate(config.blocks):
-        if block.moe is not None:
-            routing = block.moe.routing
-            nbytes = sum(
-                formats.fitting_linear(part, formats.linears).nbytes(
-                    part.rows, part.columns, formats.device
-                )
-                for part in block_tensors(config, index).linears
-                if ".experts." in part.name
-            )
-            idle += nbytes * (1 - routing.num_experts_per_tok / routing.num_experts)
-    return int(idle)
-
-
-def embedding_bytes(target: Target) -> int:
-    """Return the bytes of the token embeddings."""
-    config, spec = target.config, target.formats.embedding
-    return spec.nbytes(config.vocab_size, config.hidden_size, target.formats.device)
 
 
 def copy_gb_per_s(device: torch.device) -> float:

@@ -11,8 +11,9 @@ from pathlib import Path
 import torch
 
 from medusa_core.bench.llamacpp import LlamaCpp
-from medusa_core.bench.step_cost import copy_gb_per_s, read_bytes
+from medusa_core.bench.step_cost import copy_gb_per_s
 from medusa_core.loading.target import Target
+from medusa_core.memory.estimate import read_bytes
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -77,13 +78,15 @@ def race_steps(target: Target, load_s: float, peer: Path | None, on_timed: OnTim
         name: {str(rows): statistics.median(measured) for rows, measured in by_rows.items()}
         for name, by_rows in seconds.items()
     }
-    cache_bytes = LENGTH * target.caches.row_bytes
+    nbytes = read_bytes(target.config, target.formats, rows=1) + LENGTH * target.caches.row_bytes
     return StepRace(
         ours=medians["ours"],
         llamacpp=medians.get("llamacpp", {}),
         prefill_s={name: statistics.median(measured) for name, measured in read_s.items()},
         copy_gb_per_s=copy_gb_per_s(target.precision.device),
-        reached_gb_per_s=(read_bytes(target) + cache_bytes) / medians["ours"]["1"] / 1e9,
+        reached_gb_per_s=(read_bytes(target.config, target.formats, rows=1) + cache_bytes)
+        / medians["ours"]["1"]
+        / 1e9,
         load_s=load_s,
     )
 

@@ -91,12 +91,12 @@ def cuda_budget(vram_gib: float, capability: tuple[int, int] = (8, 6)) -> Budget
         name=f"a card with {vram_gib:g} GiB",
         hardware=Hardware("cuda", capability, block_types=BLOCK_TYPES),
         total_bytes=round(vram_gib * GIB),
-        other_bytes=_DESKTOP_BYTES + kept_free_bytes(round(vram_gib * GIB)),
+        other_bytes=_DESKTOP_BYTES + wddm_reserve_bytes(round(vram_gib * GIB)),
         runtime_bytes=RUNTIME_BYTES,
         is_live=False,
     )
 
 
-def kept_free_bytes(total_bytes: int) -> int:
+def wddm_reserve_bytes(total_bytes: int) -> int:
     """Return the part of a card's memory that its driver needs free: none except on Windows."""
     return round(total_bytes * _WDDM_SHARE) if sys.platform == "win32" else 0

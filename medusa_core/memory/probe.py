@@ -15,7 +15,7 @@ from medusa_core.memory.budget import (
     GIB,
     Budget,
     DeviceOffer,
-    kept_free_bytes,
+    wddm_reserve_bytes,
 )
 from medusa_core.memory.placement import OffloadRoom
 from medusa_core.messages import LoadOptions
@@ -133,7 +133,7 @@ def live_budget(device: str = "", own_bytes: int = 0) -> Budget:
         free, total = cuda.free_and_total_bytes(chosen)
         name = cuda.name(chosen)
         # This query has created the CUDA context, which counts as used.
-        runtime, kept_free = DECODING_BYTES, kept_free_bytes(total)
+        runtime, kept_free = DECODING_BYTES, wddm_reserve_bytes(total)
     else:
         memory = psutil.virtual_memory()
         free, total, name = memory.available, memory.total, OWN_MEMORY

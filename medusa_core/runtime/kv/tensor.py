@@ -176,7 +176,7 @@ class TensorCache(KvCache):
         self._recurrent_states().put_state(self._state_places[layer], state)
 
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Keep a layer's steps of a pass; see `LayerCache`."""
+        """Keep what each row of a pass changes in a layer's recurrent state; see `LayerCache`."""
         self._recurrent_states().put(self._state_places[layer], steps)
 
     def _recurrent_states(self) -> RecurrentStates:
