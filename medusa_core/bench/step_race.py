@@ -84,9 +84,7 @@ def race_steps(target: Target, load_s: float, peer: Path | None, on_timed: OnTim
         llamacpp=medians.get("llamacpp", {}),
         prefill_s={name: statistics.median(measured) for name, measured in read_s.items()},
         copy_gb_per_s=copy_gb_per_s(target.precision.device),
-        reached_gb_per_s=(read_bytes(target.config, target.formats, rows=1) + cache_bytes)
-        / medians["ours"]["1"]
-        / 1e9,
+        reached_gb_per_s=nbytes / medians["ours"]["1"] / 1e9,
         load_s=load_s,
     )
 
