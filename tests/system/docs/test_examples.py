@@ -20,7 +20,7 @@ from medusa_core.engine.direct import generate
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 target = load_target(*demo_model())
-messages = (ChatMessage(Role.USER, "Name three fruits."),)
+messages = (ChatMessage(Role.USER, "Tell me a story about a cat."),)
 plain, drafted = (
     generate(target, messages, GenerateSettings(rule="greedy", drafter=name, max_new_tokens=200))
     for name in ("none", "bigram")
