@@ -25,9 +25,8 @@ from medusa_core.api import docs_dir
 
 # For users, in the order in which they are read; docs/mkdocs.yml lists the same.
 PAGES = (
-    *("start", "which-model", "chat", "drafts", "faster", "terminal", "server", "editors"),
-    *("remote", "larger", "privacy", "troubleshooting", "changelog"),
-    *("performance", "models", "hardware", "compared", "limits"),
+    *("start", "hardware", "chat", "drafts", "terminal", "server", "remote", "larger"),
+    *("privacy", "troubleshooting", "changelog", "performance", "models", "compared"),
 )
 _PAGE = Qt.ItemDataRole.UserRole
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
