@@ -7,6 +7,7 @@ from installer.layout import Layout
 from installer.licences.document import document
 from installer.licences.installed import installed_parts
 from installer.licences.shipped import parts_of, shipped_parts
+from installer.version import program_licence
 
 
 def licences_of(layout: Layout) -> str:
@@ -20,6 +21,7 @@ def licences_of(layout: Layout) -> str:
         parts_of("programs"),
         installed_parts(layout),
         parts_of("extras"),
+        program_licence(layout),
     )
 
 

@@ -10,7 +10,7 @@ _HEAD = """\
 
 Whose work is in Medusa Chat, and on which terms. `python3 installer licences` writes this file.
 
-Medusa Chat's own code and documents: © the Medusa Chat authors.
+Medusa Chat's own code and documents: © the Medusa Chat authors. {licence}
 
 """
 _DUTIES = Path(__file__).with_name("duties.md")  # what the licences ask for
@@ -21,18 +21,20 @@ def document(
     programs: Iterable[Part],
     installed: Iterable[Part],
     extras: Iterable[Part],
+    licence: str,
 ) -> str:
-    """The whole file.
+    """Write the whole file.
 
     Args:
         shipped: what lies in the wheel; paths are those of a checkout.
         programs: what packages for a system carry or fetch beside it.
         installed: packages that the installation fetches.
         extras: what optional extras ask for.
+        licence: sentence about the program's own terms.
     """
     return "".join(
         (
-            _HEAD,
+            _HEAD.format(licence=licence),
             _section(
                 "What ships with it",
                 "Paths are those of the source; an installation has `medusa_core/_resources` for "

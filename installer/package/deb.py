@@ -15,7 +15,7 @@ from installer.package.changelog import (
 from installer.package.format import Format, Job
 from installer.package.program_folder import fill_program
 from installer.qt_libraries import COMMON, WAYLAND, XCB
-from installer.version import program_version
+from installer.version import program_licence, program_licence_id, program_version
 
 APP_ID = "org.medusachat.MedusaChat"
 # uv's builds by Debian's names of processors.
@@ -59,9 +59,10 @@ def build_deb(job: Job) -> Path:
     return built
 
 
-def metainfo(template: str, releases: tuple[Release, ...]) -> str:
-    """The AppStream file, with what is new in each version."""
-    return template.replace("  <releases>\n  </releases>\n", appstream_releases(releases))
+def metainfo(template: str, releases: tuple[Release, ...], licence_id: str) -> str:
+    """Fill an AppStream file with the program's licence and what is new in each version."""
+    text = template.replace("@LICENCE_ID@", licence_id)
+    return text.replace("  <releases>\n  </releases>\n", appstream_releases(releases))
 
 
 def _check_tools(job: Job) -> None:
@@ -108,6 +109,10 @@ def _write_debian(job: Job, folder: Path, releases: tuple[Release, ...]) -> None
     )
     changelog = debian_changelog(releases, maintainer)
     (folder / "changelog").write_text(changelog, encoding="utf-8")
+    terms = (folder / "copyright").read_text(encoding="utf-8")
+    terms = terms.replace("@LICENCE_ID@", program_licence_id(job.layout))
+    terms = terms.replace("@LICENCE@", program_licence(job.layout))
+    (folder / "copyright").write_text(terms, encoding="utf-8")
     libraries = sorted({library.apt for library in (*COMMON, *XCB, *WAYLAND)})
     (folder / "qt-depends").write_text(", ".join(libraries), encoding="utf-8")
 
@@ -119,7 +124,9 @@ def _write_share(job: Job, folder: Path, releases: tuple[Release, ...]) -> None:
     icon = job.layout.root / "resources" / "icons" / "app.svg"
     shutil.copyfile(icon, folder / f"{APP_ID}.svg")
     about = folder / f"{APP_ID}.metainfo.xml"
-    about.write_text(metainfo(about.read_text(encoding="utf-8"), releases), encoding="utf-8")
+    licence_id = program_licence_id(job.layout)
+    text = metainfo(about.read_text(encoding="utf-8"), releases, licence_id)
+    about.write_text(text, encoding="utf-8")
 
 
 def _write_launchers(folder: Path) -> None:

@@ -53,10 +53,13 @@ def component_versions() -> dict[str, str]:
 
 
 def component_licences() -> dict[str, str]:
-    """Return the licences of libraries and shipped files by name."""
+    """Return the licences of the program, of libraries and of shipped files by name."""
+    from medusa_core import LICENCE
+
+    own = {"Medusa Chat": LICENCE}
     found = {name: _licence(name) for name in _LIBRARIES if version_of(name)}
     fetched = {} if first_model_file() is None else {FIRST_MODEL_NAME: _FIRST_MODEL}
-    return found | fetched | _SHIPPED
+    return own | found | fetched | _SHIPPED
 
 
 def licences_file() -> Path:
