@@ -23,6 +23,7 @@ from app.i18n.engine_texts import (
     engine_text,
     error_text,
 )
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
 from app.widgets.file_dialogs import choose_save_path
@@ -63,7 +64,7 @@ class DiagnosticsDialog(QDialog):
         self.setObjectName("diagnostics")
         self.setWindowTitle(self.tr("Diagnostics"))
         self._examine, self._compose = examine, compose
-        self._work: asyncio.Task[None] | None = None
+        self.tasks = Tasks()
         self.table = RowTable(
             self.tr("Checks"), (self.tr("Finding"), self.tr("What was looked at"), self.tr("Works"))
         )
@@ -87,8 +88,8 @@ class DiagnosticsDialog(QDialog):
 
     def look(self) -> None:
         """Make the checks; what they find is shown."""
-        if self._work is None or self._work.done():
-            self._work = asyncio.ensure_future(self._look())
+        if not self.tasks.is_running:
+            self.tasks.start(self._look())
 
     def save(self, path: Path) -> None:
         """Save the report as it is shown."""

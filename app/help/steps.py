@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from app.models.suggestion import (
     in_order,
     proposed,
 )
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.sizes import on_disk
@@ -100,7 +100,7 @@ class ModelStep(WelcomeStep):
         more = self.tr("For more, download one of these, now or later under Models.")
         super().__init__(self.tr("Choose a model"), f"{ready} {more}", appearance)
         self._library = library
-        self._work: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self.offers: tuple[PairOffer, ...] = ()
         self.table = RowTable(
             self.tr("Models that fit"),
@@ -124,8 +124,8 @@ class ModelStep(WelcomeStep):
 
     def look(self) -> None:
         """Look what fits; the list follows."""
-        if self._library is not None and self._work is None:
-            self._work = asyncio.ensure_future(self._look(self._library))
+        if self._library is not None and not (self._tasks.is_running or self.offers):
+            self._tasks.start(self._look(self._library))
 
     def show_budget(self, library: Library, budget: Budget) -> None:
         """Show what fits a device."""

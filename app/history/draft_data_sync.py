@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject
 from app.chat.controller import ChatController
 from app.history.history_controller import HistoryController
 from app.settings.store import SettingsStore
+from app.state.tasks import Tasks
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class DraftDataSync(QObject):
         super().__init__(controller)
         self._chat, self._store, self._folder = chat, store, folder
         self._history = controller.history
-        self._work: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         chat.updates_datastore = self._learns
         store.changed.connect(self._follow)
         controller.trashed.connect(self._forget)
@@ -56,7 +57,7 @@ class DraftDataSync(QObject):
 
     def tidy(self) -> None:
         """Forget, beside other work, what the last run couldn't or had no time to."""
-        self._work = asyncio.ensure_future(self._tidy())
+        self._tasks.start(self._tidy())
 
     async def _tidy(self) -> None:
         try:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.state.tasks import Tasks
 from app.widgets.file_dialogs import choose_files, choose_save_path
 from medusa_core.api import ConversationFile, Exported, FileKind, History, export_gently
 from medusa_core.errors import MedusaError
@@ -50,7 +51,7 @@ class ConversationFiles(QObject):
     def __init__(self, window: QWidget, history: History) -> None:
         super().__init__(window)
         self._window, self._history = window, history
-        self._work: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
 
     def menu(self) -> QMenu:
         """What can be done with all conversations."""
@@ -75,7 +76,7 @@ class ConversationFiles(QObject):
             chosen = kinds.get(kind)
             if text.name == proposed and chosen is not FileKind.MARKDOWN:
                 text = text.with_suffix("")  # nobody typed this ending: the filter was chosen
-            self._start(self.export(text, chosen, conversation_ids))
+            self.tasks.start(self.export(text, chosen, conversation_ids))
 
     async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
@@ -128,7 +129,7 @@ class ConversationFiles(QObject):
         """Ask for files and take their conversations."""
         files = QCoreApplication.translate("History", _IMPORTED)
         if text := choose_files(self._window, self.tr("Import"), files):
-            self._start(self.import_all(text))
+            self.tasks.start(self.import_all(text))
 
     async def import_all(self, paths: Sequence[Path]) -> None:
         """Take the conversations of files; says how many came, or what is wrong."""
@@ -161,11 +162,6 @@ class ConversationFiles(QObject):
         if num_refused:
             more = ["…"] if num_refused > _MOST_REASONS else []
             self.failed.emit(summary, "\n".join([*reasons[:_MOST_REASONS], *more]))
-
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
 
 
 def _file_name(title: str) -> str:

@@ -94,7 +94,7 @@ class Details(QWidget):
         self._offload_plan: OffloadPlan | None = None
         self._cpu_plan: CpuPlan | None = None
         self._places = [HostPlaces()]
-        self._outlook = LoadEstimate(
+        self.estimate = LoadEstimate(
             self._take_answer, lambda why: self.forecast_label.setText(why)
         )
         self.bar = MemoryBar(appearance)
@@ -191,10 +191,6 @@ class Details(QWidget):
             self._choose_context(context_tokens)
         self.ram_box.setChecked(formats.embedding_in_ram)
         self._replan()
-
-    def close_work(self) -> None:
-        """Wait no longer for what is timed."""
-        self._outlook.close()
 
     def restyle(self) -> None:
         """Take the colours of the theme."""
@@ -313,7 +309,7 @@ class Details(QWidget):
                 adapter=adapter,
             )
         self.forecast_label.clear()
-        self._outlook.ask(self._question())
+        self.estimate.ask(self._question())
         self._show_choice()
 
     @property

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -34,6 +33,7 @@ from app.models.suggestion import (
     in_order,
     suggested,
 )
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
@@ -92,7 +92,7 @@ class DiscoverTab(QWidget):
         self._library = library
         self._budget: Budget | None = None
         self._found: tuple[PairOffer, ...] = library.catalog()
-        self._looks: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
         self._refused: dict[str, str] = {}
         self._requested: set[str] = set()  # models whose drafters the Hub was asked for
         self._wrong: dict[str, str] = {}  # by model: why the drafter that was picked can't be had
@@ -149,11 +149,6 @@ class DiscoverTab(QWidget):
         if best is not None:
             self.table.selectRow(self.offers.index(best))
 
-    def close_work(self) -> None:
-        """Cancel the requests to the Hub."""
-        for task in self._looks:
-            task.cancel()
-
     def _build(self) -> None:
         top = QHBoxLayout()
         top.addWidget(self.search_edit, 1)
@@ -188,8 +183,8 @@ class DiscoverTab(QWidget):
             self._show_offers()
             return
         self.status_label.setText(self.tr("Searching…"))
-        self.close_work()
-        self._start(self._search(words, str(self.sort_box.currentData())))
+        self.tasks.cancel()
+        self.tasks.start(self._search(words, str(self.sort_box.currentData())))
 
     async def _search(self, words: str, sort: str) -> None:
         try:
@@ -225,11 +220,6 @@ class DiscoverTab(QWidget):
         async with asyncio.TaskGroup() as looks:
             for offer in found:
                 looks.create_task(look(offer))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._looks.add(task)
-        task.add_done_callback(self._looks.discard)
 
     def _show_offers(self) -> None:
         fits_only, before = self.fits_box.isChecked(), self.chosen
@@ -282,7 +272,7 @@ class DiscoverTab(QWidget):
             self.details.action_button.setEnabled(False)
         is_known = bool(offer.heads.num_heads) if offer.is_heads else offer.config is not None
         if not is_known and offer.title not in self._refused:
-            self._start(self._look_at(offer))
+            self.tasks.start(self._look_at(offer))
         elif is_known and not offer.is_curated and not offer.is_heads:
             self._ask_for_drafters()
 
@@ -310,7 +300,7 @@ class DiscoverTab(QWidget):
         else:
             self.drafter_label.setText(self.tr("Reading sizes…"))
             self.details.drafts_form.setRowVisible(self.drafter_label, True)
-            self._start(self._look_with(offer, drafter))
+            self.tasks.start(self._look_with(offer, drafter))
 
     async def _look_with(self, offer: PairOffer, drafter: DrafterOffer) -> None:
         """Show a model with a drafter, or why it can't be had."""
@@ -327,7 +317,7 @@ class DiscoverTab(QWidget):
         offer = self.chosen
         if offer is not None and offer.pair.model not in self._requested:
             self._requested.add(offer.pair.model)
-            self._start(self._find_drafters(offer))
+            self.tasks.start(self._find_drafters(offer))
 
     async def _find_drafters(self, offer: PairOffer) -> None:
         try:

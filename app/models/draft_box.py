@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 
 from app.i18n.engine_texts import engine_text
+from app.state.tasks import Tasks
 from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
 from app.widgets.explain import explain
 from medusa_core.api import Installed, Library
@@ -33,7 +33,7 @@ class DraftBox(ChoiceBox):
         self.remembered: Mapping[str, str] = {}
         self._library = library
         self._offered: tuple[Installed | None, Sequence[Installed]] = (None, ())
-        self._work: asyncio.Task[None] | None = None
+        self.tasks = Tasks()
         self._remembered: Path | None = None  # for the model that is being compared
         self._proposed: Installed | None = None
         self.setAccessibleName(self.tr("Draft model"))
@@ -80,19 +80,14 @@ class DraftBox(ChoiceBox):
         is_same = item is not None and before is not None and item.path == before.path
         chosen = str(self.chosen.path) if is_same and self.chosen is not None else ""
         self._offered = item, rows
-        self.close_work()
+        self.tasks.cancel()
         if not is_same:
             self._fill((), "")
             chosen = "" if item is None else self.remembered.get(str(item.path), "")
         self._remembered = self._proposed = None
         if item is not None and item.config is not None:
             self._remembered = Path(chosen) if chosen and Path(chosen).exists() else None
-            self._work = asyncio.ensure_future(self._compare(item, rows, chosen))
-
-    def close_work(self) -> None:
-        """Wait no longer for what is compared."""
-        if self._work is not None:
-            self._work.cancel()
+            self.tasks.start(self._compare(item, rows, chosen))
 
     async def _compare(self, item: Installed, rows: Sequence[Installed], chosen: str) -> None:
         found = await self._library.draft_models_for(item, rows)

@@ -36,6 +36,7 @@ from app.models.installed_rows import (
 )
 from app.models.subject import Subject
 from app.models.suggestion import has_card
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.file_dialogs import choose_folder, choose_gguf
 from app.widgets.live_label import LiveLabel
@@ -87,7 +88,7 @@ class InstalledTab(QWidget):
         super().__init__()
         self._library = library
         self._budget: Budget | None = None
-        self._work: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
         self._loaded: Path | None = None
         self._reading: list[Path] = []
         self._imports = asyncio.Lock()
@@ -448,6 +449,4 @@ class InstalledTab(QWidget):
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._show_problem("")
-        task = asyncio.ensure_future(work)
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        self.tasks.start(work)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
@@ -27,6 +24,7 @@ from app.models.discover_tab import DiscoverTab
 from app.models.downloads_tab import DownloadsTab
 from app.models.installed_tab import InstalledTab
 from app.models.machines_tab import MachinesTab
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.training.gain_words import gain_text
 from app.training.train_dialog import TrainDialog
@@ -105,7 +103,7 @@ class LibraryDialog(QDialog):
         self._appearance = appearance
         self._own_bytes = 0
         self._device = device
-        self._work: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
         self.discover = DiscoverTab(library, appearance)
         self.installed = InstalledTab(library, appearance)
         self.downloads = DownloadsTab(library)
@@ -133,8 +131,8 @@ class LibraryDialog(QDialog):
             own_bytes: What the loaded model holds, which another one would free.
         """
         self._own_bytes = own_bytes
-        self._start(self._ask_budget())
-        self._start(self.installed.refresh())
+        self.tasks.start(self._ask_budget())
+        self.tasks.start(self.installed.refresh())
         if self.training is not None and self.training.run is not None:
             paused = self.training.run.out.name
             if self.training.run.progress().stage == "paused":
@@ -166,11 +164,9 @@ class LibraryDialog(QDialog):
                 self.installed.add_folder(str(path))
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        self.discover.close_work()
-        for tab in (self.discover, self.installed):
-            tab.details.close_work()
-        self.installed.draft_box.close_work()
-        self.machines.close_work()
+        estimates = (self.discover.details.estimate, self.installed.details.estimate)
+        for part in (self.discover, self.installed.draft_box, self.machines, *estimates):
+            part.tasks.cancel()
         super().closeEvent(event)
 
     def _build(self) -> None:
@@ -231,7 +227,7 @@ class LibraryDialog(QDialog):
         self.notice_label.setText(
             self.tr("{0} is here: load it under Installed.").format(job.pair.model)
         )
-        self._start(self.installed.refresh())
+        self.tasks.start(self.installed.refresh())
 
     def _train(self, item: Installed, quant: str) -> None:
         assert self.training is not None  # by `_connect`
@@ -255,7 +251,7 @@ class LibraryDialog(QDialog):
             self.notice_label.setText(error_text(error))
             return
         self.notice_label.setText(f"{folder.name}: {gain_text(read_gain(folder))}")
-        self._start(self.installed.refresh())
+        self.tasks.start(self.installed.refresh())
 
     def _load(self, choice: ModelChoice) -> None:
         self.load_requested.emit(choice)
@@ -264,13 +260,13 @@ class LibraryDialog(QDialog):
     def use_device(self, device: str) -> None:
         """Plan for another device; empty for the best there is."""
         self._device = device
-        self._start(self._ask_budget())
+        self.tasks.start(self._ask_budget())
 
     def follow_settings(self) -> None:
         """Show what holds for the Hub now, and what is where downloads go."""
         with QSignalBlocker(self.offline_box):
             self.offline_box.setChecked(self.library.settings.is_offline)
-        self._start(self.installed.refresh())
+        self.tasks.start(self.installed.refresh())
 
     async def _ask_budget(self) -> None:
         device = self._device
@@ -283,8 +279,3 @@ class LibraryDialog(QDialog):
             tab.details.layers_dir = self.library.layers_dir
             tab.details.device = local_device(device)
             tab.set_budget(budget, cluster_of(device))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from app.i18n.engine_texts import error_text
 from app.models.plan_words import estimate_failed_words
+from app.state.tasks import Tasks
 from medusa_core.api import (
     Budget,
     CpuPlan,
@@ -92,18 +93,13 @@ class LoadEstimate:
         self._on_result = on_result
         self._refuse = refuse
         self._question: LoadEstimateQuery | None = None
-        self._work: asyncio.Task[None] | None = None
+        self.tasks = Tasks()
 
     def ask(self, question: LoadEstimateQuery | None) -> None:
         """Ask this instead of what was asked before; None asks nothing."""
         self._question = question
-        if question is not None and (self._work is None or self._work.done()):
-            self._work = asyncio.ensure_future(self._answer())
-
-    def close(self) -> None:
-        """Wait no longer for what is measured."""
-        if self._work is not None:
-            self._work.cancel()
+        if question is not None and not self.tasks.is_running:
+            self.tasks.start(self._answer())
 
     async def _answer(self) -> None:
         """Answer the latest query once an answer is available."""

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.i18n.engine_texts import error_text
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
@@ -82,7 +83,7 @@ class MachinesTab(QWidget):
         self._endpoints = endpoints
         self._appearance = appearance
         self._is_offline = is_offline
-        self._work: asyncio.Task[None] | None = None
+        self.tasks = Tasks()
         self.table = RowTable(self.tr("Other machines"), [library_text(name) for name in COLUMNS])
         self.models = RowTable(self.tr("Models of the machine"), [library_text(MODEL)])
         self.address_edit = QLineEdit()
@@ -108,22 +109,12 @@ class MachinesTab(QWidget):
         row = self.table.currentRow()
         return self._endpoints.all[row] if 0 <= row < len(self._endpoints.all) else None
 
-    @property
-    def is_connecting(self) -> bool:
-        """Whether a machine is being asked."""
-        return self._work is not None and not self._work.done()
-
     def show_machines(self) -> None:
         """Show all machines as they are known."""
         self.table.show_rows([_cells(one) for one in self._endpoints.all])
         if self._endpoints.all and self.table.currentRow() < 0:
             self.table.selectRow(0)
         self._show_chosen()
-
-    def close_work(self) -> None:
-        """Wait for nobody any more."""
-        if self._work is not None:
-            self._work.cancel()
 
     def _build(self) -> None:
         introduction = QLabel(library_text(_INTRODUCTION))
@@ -174,7 +165,7 @@ class MachinesTab(QWidget):
         self._refresh()
 
     def _refresh(self) -> None:
-        is_free, is_chosen = not self.is_connecting, self.chosen is not None
+        is_free, is_chosen = not self.tasks.is_running, self.chosen is not None
         self.connect_button.setEnabled(is_free and bool(self.address_edit.text().strip()))
         self.test_button.setEnabled(is_free and is_chosen)
         self.remove_button.setEnabled(is_free and is_chosen)
@@ -212,8 +203,7 @@ class MachinesTab(QWidget):
             self._start(self._forget(endpoint))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = asyncio.ensure_future(self._guarded(work))
-        self._work.add_done_callback(lambda _task: self._refresh())
+        self.tasks.start(self._guarded(work), self._refresh)
         self._refresh()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:

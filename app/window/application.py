@@ -33,6 +33,7 @@ from app.startup.logs import (
     start_logging,
 )
 from app.startup.single_instance import SingleInstance
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance, ThemeChoice
 from app.widgets.accessible_roles import give_roles
 from app.window.main_window import (
@@ -316,11 +317,12 @@ async def _serve_user(application: Application) -> int:
     application.first_paint.painted.connect(application.window.proposal.watch)
     application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
-    offering = asyncio.ensure_future(_offer_models(application))
+    tasks = Tasks()
+    tasks.start(_offer_models(application))
     if (learned := application.window.learned) is not None:
         learned.tidy()
     await closed.wait()
-    offering.cancel()
+    tasks.cancel()
     if (library := application.window.models.library) is not None:
         await library.downloads.close()
     application.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
 from app.startup.logs import FILE_NAME as LOG_NAME
+from app.state.tasks import Tasks
 from app.training.gain_words import gain_text
 from app.widgets.dropping import IS_MODEL
 from app.widgets.file_dialogs import choose_gguf
@@ -73,7 +73,7 @@ class Dialogs(QObject):
         self.help: HelpDialog | None = None
         self.server: ServerDialog | None = None
         self._training: TrainDialog | None = None
-        self._import: asyncio.Task[None] | None = None
+        self.imports = Tasks()
         parts.settings.changed.connect(self._update_models)
 
     def end_work(self) -> None:
@@ -310,7 +310,7 @@ class Dialogs(QObject):
             path: Its file or its folder.
             otherwise: Called where it can't be loaded, once the reason is shown.
         """
-        self._import = asyncio.ensure_future(self._import_and_load(path, otherwise))
+        self.imports.start(self._import_and_load(path, otherwise))
 
     def show_batch(self) -> None:
         """Answer a file of prompts."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.error_card import ErrorCard
+from app.state.tasks import Tasks
 from app.widgets.numbers import Number
 from app.widgets.offload_words import here_words
 from app.widgets.sizes import speed
@@ -40,7 +40,7 @@ class ErrorActions(QObject):
         super().__init__(parts.window)
         self._parts = parts
         self._show_diagnostics = show_diagnostics
-        self._work: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         parts.chat.errors.failure_shown.connect(self.offer)
 
     def offer(self, card: ErrorCard, failed: Failed) -> None:
@@ -48,9 +48,7 @@ class ErrorActions(QObject):
         if isinstance(failed, EngineLost):
             card.add_action(self.tr("Save and restart"), self.restart_requested.emit)
         elif failed.kind in _LACKS_MEMORY:
-            task = asyncio.ensure_future(self._offer_smaller(card))
-            self._work.add(task)
-            task.add_done_callback(self._finish)
+            self._tasks.start(self._offer_smaller(card))
 
     def report_crash(self) -> None:
         """The last run had no clean end: say so, and offer to go on or to look why."""
@@ -64,12 +62,6 @@ class ErrorActions(QObject):
         if self._parts.history is not None:
             card.add_action(self.tr("Open the last conversation"), self._parts.history.open_last)
         card.add_action(self.tr("Show diagnostics"), self._show_diagnostics)
-
-    def _finish(self, task: asyncio.Task[None]) -> None:
-        self._work.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:  # asyncio alone would drop it
-            sys.excepthook(type(error), error, error.__traceback__)
 
     async def _offer_smaller(self, card: ErrorCard) -> None:
         from medusa_core.api import offloaded_load, smaller_loads

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from app.i18n.engine_texts import error_text
 from app.models.first_model_card import FirstModelCard
+from app.state.tasks import Tasks
 from app.window.commands.command import AppCommand, Section
 from app.window.parts import WindowParts
 from medusa_core.api import FIRST_MODEL_NAME
@@ -31,7 +32,7 @@ class FirstModel(QObject):
         self._parts = parts
         self.card: FirstModelCard | None = None
         self._stop = threading.Event()
-        self._work: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
         self._arrived.connect(self._show_progress, Qt.ConnectionType.QueuedConnection)
 
     def offer_once(self) -> None:
@@ -68,7 +69,7 @@ class FirstModel(QObject):
             self.card.show_problem(self.tr("Offline mode is on: nothing is fetched."))
             return
         self._stop = threading.Event()
-        self._work = asyncio.ensure_future(self._fetch(self._stop))
+        self._tasks.start(self._fetch(self._stop))
 
     def stop(self) -> None:
         """End the download; what has come is thrown away."""

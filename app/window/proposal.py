@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from app.chat.suggestions import is_small
 from app.i18n.engine_texts import error_text
+from app.state.tasks import Tasks
 from app.window.parts import WindowParts
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
@@ -41,7 +41,7 @@ class Proposal(QObject):
         self._choice: ModelChoice | None = None
         self._bytes_per_s = 0.0
         self._has_looked = False
-        self._work: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         parts.models.opened.connect(
             lambda library: library.downloads.subscribe(self._take_download)
         )
@@ -82,7 +82,7 @@ class Proposal(QObject):
         ):
             return
         self._has_looked = True
-        self._start(self.look())
+        self._tasks.start(self.look())
 
     async def look(self) -> None:
         """Find a model to propose, unless a larger one is installed; a failure is only logged."""
@@ -140,7 +140,7 @@ class Proposal(QObject):
         if job.id != self._job_id or self.card is None:
             return
         if job.state is JobState.READY:
-            self._start(self._offer_to_load(job.pair))
+            self._tasks.start(self._offer_to_load(job.pair))
         elif job.state is JobState.CANCELLED:
             self._close()
         else:
@@ -177,8 +177,3 @@ class Proposal(QObject):
             self.card.deleteLater()
             self.card = None
         self._job_id = -1
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)

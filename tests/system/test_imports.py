@@ -39,6 +39,15 @@ except SystemExit:
 print(sorted({"medusa_core.bench", "medusa_core.training", "numpy"} & set(sys.modules)))
 """
 
+STATE = """
+import importlib, pkgutil, sys
+from app import state
+names = [each.name for each in pkgutil.walk_packages(state.__path__, "app.state.")]
+for name in names:
+    importlib.import_module(name)
+print(len(names) > 0, {"PySide6.QtWidgets", "PySide6.QtGui"} & set(sys.modules))
+"""
+
 
 def run(code: str) -> list[str]:
     """Lines that a fresh interpreter prints."""
@@ -73,6 +82,10 @@ def test_starting_the_engine_loads_no_torch_until_there_is_work() -> None:
 
 def test_a_command_line_imports_its_own_command_alone() -> None:
     assert run(ONE_COMMAND)[-1] == "[]"
+
+
+def test_the_state_of_the_window_imports_no_widgets() -> None:
+    assert run(STATE) == ["True set()"]
 
 
 def test_no_module_imports_a_test_module() -> None:

@@ -29,4 +29,4 @@ def column(dialog: LibraryDialog, number: int) -> list[str]:
 
 async def settle(dialog: LibraryDialog) -> None:
     """Wait until what the dialog began has come to its end."""
-    await until(lambda: not dialog._work and not dialog.discover._looks)
+    await until(lambda: not (dialog.tasks.is_running or dialog.discover.tasks.is_running))

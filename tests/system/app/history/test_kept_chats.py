@@ -413,7 +413,7 @@ def export_as(
             choose(window, title, "Export…")
         else:
             files.ask_to_export(None, title)
-        await asyncio.gather(*files._work)
+        await files.tasks.wait()
 
     asyncio.run(export())
 

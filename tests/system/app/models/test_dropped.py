@@ -80,8 +80,7 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
     async def drop(button: QMessageBox.StandardButton, path: Path) -> list[str]:
         requested = answer(monkeypatch, button)
         window.dropEvent(dropped(path))
-        if window.dialogs._import is not None:
-            await asyncio.wait_for(window.dialogs._import, 20)
+        await asyncio.wait_for(window.dialogs.imports.wait(), 20)
         return requested
 
     async def work() -> None:
@@ -113,8 +112,7 @@ def test_a_file_that_is_opened_by_the_menu_is_loaded_without_the_model_manager(
     async def work() -> None:
         action = window.commands.action("open-gguf")
         action.trigger()
-        assert window.dialogs._import is not None
-        await asyncio.wait_for(window.dialogs._import, 20)
+        await asyncio.wait_for(window.dialogs.imports.wait(), 20)
 
     run(work)
     assert [one.model_dir for one in loads(window)] == [file]
@@ -187,8 +185,7 @@ def test_heads_dropped_on_the_chat_are_loaded_with_the_model_if_they_fit_it(
     async def work() -> None:
         for path in (model, fits, foreign):
             window.dropEvent(dropped(path))
-            assert window.dialogs._import is not None
-            await asyncio.wait_for(window.dialogs._import, 20)
+            await asyncio.wait_for(window.dialogs.imports.wait(), 20)
 
     run(work)
     assert (window.loaded_model.choice.model_dir, window.loaded_model.choice.heads_dir) == (

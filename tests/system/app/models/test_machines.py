@@ -93,12 +93,12 @@ def test_a_machine_is_connected_and_its_model_answers(
         tab.address_edit.setText(endpoint.url)
         tab.name_edit.setText("the lab")
         tab.connect_button.click()
-        await until(lambda: not tab.is_connecting)
+        await until(lambda: not tab.tasks.is_running)
         assert "wants a key" in tab.note.text()
         assert tab.table.rowCount() == 0
         tab.key_edit.setText(KEY)
         tab.connect_button.click()
-        await until(lambda: tab.table.rowCount() == 1 and not tab.is_connecting)
+        await until(lambda: tab.table.rowCount() == 1 and not tab.tasks.is_running)
         assert "the lab answers, and offers 2 models." in tab.note.text()
         assert tab.key_edit.text() == ""
         shown = [tab.models.item(row, 0) for row in range(tab.models.rowCount())]
@@ -112,7 +112,7 @@ def test_a_machine_is_connected_and_its_model_answers(
         window.dialogs.show_models()
         endpoint.models = as_reply({"data": [{"id": "new"}]})
         tab.test_button.click()
-        await until(lambda: not tab.is_connecting)
+        await until(lambda: not tab.tasks.is_running)
         assert [a.text() for a in remote_menu(window).actions()] == ["new"]
         await settle(dialog)
         dialog.close()
@@ -270,10 +270,10 @@ def test_an_open_way_is_asked_about_before_anything_is_sent(
         tab.address_edit.setText("http://192.0.2.1:8080")
         tab.key_edit.setText(KEY)
         tab.connect_button.click()
-        assert not tab.is_connecting
+        assert not tab.tasks.is_running
         tab.address_edit.setText("no address")
         tab.connect_button.click()
-        await until(lambda: not tab.is_connecting)
+        await until(lambda: not tab.tasks.is_running)
         assert "is no address of a server" in tab.note.text()
 
     run(work)
@@ -296,10 +296,10 @@ def test_a_machine_can_be_removed_with_its_key(
         tab.address_edit.setText(endpoint.url)
         tab.key_edit.setText(KEY)
         tab.connect_button.click()
-        await until(lambda: tab.table.rowCount() == 1 and not tab.is_connecting)
+        await until(lambda: tab.table.rowCount() == 1 and not tab.tasks.is_running)
         assert (tmp_path / "keys.json").exists()
         tab.remove_button.click()
-        await until(lambda: tab.table.rowCount() == 0 and not tab.is_connecting)
+        await until(lambda: tab.table.rowCount() == 0 and not tab.tasks.is_running)
         assert not (tmp_path / "keys.json").exists()
         assert not tab.use_button.isEnabled()
 

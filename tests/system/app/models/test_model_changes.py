@@ -134,10 +134,10 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
         for row in (0, 1):
             dialog.tabs.setCurrentWidget(dialog.discover)
             dialog.discover.table.selectRow(row)
-            await until(lambda: not dialog.discover._looks)
+            await until(lambda: not dialog.discover.tasks.is_running)
             assert dialog.discover.offers[row].is_heads == bool(row)
             dialog.discover.details.action_button.click()
-        await until(lambda: len(dialog.installed.items) == 2 and not dialog._work)
+        await until(lambda: len(dialog.installed.items) == 2 and not dialog.tasks.is_running)
         installed = dialog.installed
         installed.table.selectRow(0)
         assert installed.heads_box.currentText() == "org/pebble-medusa"

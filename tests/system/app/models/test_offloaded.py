@@ -101,7 +101,7 @@ def test_a_model_that_has_no_room_is_offered_offloaded(
         details.show_subject(Subject("With a LoRA", "", config, HeadsShape(), adapter=lora))
         assert details._question() is not None
         assert details._question().layers_dir is None, "with an adapter all layers must fit"
-        await until(lambda: details._outlook._work is not None and details._outlook._work.done())
+        await until(lambda: not details.estimate.tasks.is_running)
         assert details.stream_box.isHidden()
 
     run(work)

@@ -89,8 +89,7 @@ def test_everything_in_the_dialogs_has_a_name(open_ready: Open, run: Run, tmp_pa
         await settle(window.dialogs.models)
         diagnostics = window.dialogs.diagnostics
         assert diagnostics is not None
-        assert diagnostics._work is not None
-        await diagnostics._work
+        await diagnostics.tasks.wait()
         (storage,) = window.findChildren(StoragePage)
         assert storage._work is not None
         await storage._work

@@ -1,0 +1,55 @@
+"""Background coroutines of one owner."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class Tasks:
+    """Starts coroutines on the running loop and keeps them until they end.
+
+    asyncio itself refers to its tasks weakly, and reports the exception of a task only when the
+    garbage collector finds it. Here an exception goes to `sys.excepthook` when the task ends.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a coroutine hasn't ended yet."""
+        return bool(self._tasks)
+
+    def start(
+        self, work: Coroutine[Any, Any, None], on_end: Callable[[], object] | None = None
+    ) -> None:
+        """Start a coroutine.
+
+        Args:
+            work: The coroutine.
+            on_end: Called after it has returned, failed or been cancelled.
+        """
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finish)
+        if on_end is not None:
+            task.add_done_callback(lambda _task: on_end())
+
+    def cancel(self) -> None:
+        """Cancel all coroutines; they end at their next `await`."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def wait(self) -> None:
+        """Wait until no coroutine runs, those included that others start meanwhile."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
