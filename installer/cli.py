@@ -5,9 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from app.startup.qt_libraries import likely_platforms
 from installer.checks import all_checks, room_checks, run_checks
 from installer.console import complain, say
-from installer.display import expected_platform, no_display
 from installer.errors import SetupError
 from installer.first_model import INTERRUPTED_STATUS, provide_first_model
 from installer.launchers import provide_launchers
@@ -15,10 +15,12 @@ from installer.layout import Layout, this_repository
 from installer.licences.command import write_licences
 from installer.package.command import add_arguments, build_packages
 from installer.process import Runner, SystemRunner
-from installer.qt_libraries import check_libraries
 from installer.setup import AUTO, Request, ensure_ready
+from installer.system_packages import check_system_packages
 from installer.torch_choice import TorchBuild
 from installer.translations import compile_translations
+
+NO_DISPLAY_STATUS = 2
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,13 +55,20 @@ def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence
     Raises:
         SetupError: something stands in the way; without a display its exit status is 2.
     """
-    platform = expected_platform(sys.platform, os.environ, app_args)
-    if platform is not None:
-        # Before the installation, so that nobody waits for it in vain.
-        check_libraries(sys.platform, platform)
+    is_linux = sys.platform.startswith("linux")
+    platforms = likely_platforms(os.environ, named_platform(app_args))
+    has_display = bool(platforms) or not is_linux
+    # Before the installation, so that nobody waits for it in vain.
+    check_system_packages(layout, platforms)
     _prepare(layout, runner, request)
-    if platform is None:
-        raise no_display(layout.shown(layout.program("medusa")))
+    if not has_display:
+        raise SetupError(
+            "There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window "
+            "cannot open. The command line works without one.",
+            f"{layout.shown(layout.program('medusa'))} run\n"
+            "Or, over ssh, connect with ssh -X and run again.",
+            exit_status=NO_DISPLAY_STATUS,
+        )
     status = runner.attach([str(layout.python), "-m", "app", *app_args])
     if status < 0:
         complain(
@@ -84,13 +93,22 @@ def run_tests(
         SetupError: something stands in the way, or the room has no tests.
     """
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
-    check_libraries(sys.platform, "offscreen")
+    check_system_packages(layout, ["offscreen"])
     checks = all_checks(pytest_args) if room is None else room_checks(layout, room, pytest_args)
     _prepare(layout, runner, request)
     if room is not None:
         return run_checks(layout, runner, checks, offscreen)
     say("Running every check; about nine minutes on two cores.")
     return run_checks(layout, runner, checks, offscreen)
+
+
+def named_platform(app_args: Sequence[str]) -> str:
+    """Return the Qt platform plugin that the application's arguments name; empty for none."""
+    for index, argument in enumerate(app_args):
+        name, _, value = argument.partition("=")
+        if name in ("-platform", "--platform"):
+            return value or "".join(app_args[index + 1 : index + 2])
+    return ""
 
 
 def _prepare(layout: Layout, runner: Runner, request: Request) -> None:

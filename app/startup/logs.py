@@ -13,10 +13,7 @@ from types import TracebackType
 
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
-from app.startup.surroundings import (
-    COMMAND_LINE,
-    INSTALL,
-)
+from app.startup.surroundings import advice
 
 log = logging.getLogger(__name__)
 
@@ -114,4 +111,4 @@ def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None
     logging.getLogger("qt").log(level, "%s", message)
     if kind is QtMsgType.QtFatalMsg:
         # Qt ends the process next: mostly for want of a display or of its libraries.
-        sys.stderr.write(f"{message}\n{INSTALL}\n{COMMAND_LINE}\n")
+        sys.stderr.write(f"{message}\n{advice(message)}\n")

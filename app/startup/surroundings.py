@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
+import re
 import socket
 import sys
 
 from app.desktop.screenless import SCREENLESS
+from app.startup.qt_libraries import (
+    OF_PLATFORM,
+    can_load,
+    install_command,
+    likely_platforms,
+    missing_libraries,
+)
 
 COMMAND_LINE = 'The command line needs no window: medusa generate --prompt "Hello"'
-PACKAGES = (
-    "libegl1 libgl1 libxkbcommon-x11-0 libdbus-1-3 libfontconfig1 libxcb-cursor0 libxcb-icccm4 "
-    "libxcb-image0 libxcb-keysyms1 libxcb-render-util0 libxcb-xinerama0 libxcb-xkb1"
-)
-INSTALL = f"On Debian or Ubuntu: sudo apt-get install {PACKAGES}"
-# Qt loads them with its plugin for X11, and ends the process when one is missing.
-XCB_LIBRARIES = (
-    "libxcb-cursor.so.0",
-    "libxcb-icccm.so.4",
-    "libxcb-image.so.0",
-    "libxcb-keysyms.so.1",
-    "libxcb-render-util.so.0",
-    "libxcb-xkb.so.1",
-    "libxkbcommon-x11.so.0",
-)
 _X_PORT = 6000
 _PATIENCE_S = 3.0
 
@@ -40,24 +32,23 @@ def screen_problem(platform: str | None) -> str | None:
     """
     if not sys.platform.startswith("linux"):
         return None
-    chosen = platform or os.environ.get("QT_QPA_PLATFORM", "")
-    if chosen.split(":")[0] in SCREENLESS:
+    platforms = likely_platforms(os.environ, platform or "")
+    if not set(platforms).isdisjoint(SCREENLESS):
         return None
-    if os.environ.get("WAYLAND_DISPLAY"):
-        return None
-    if not os.environ.get("DISPLAY"):
+    display = os.environ.get("DISPLAY")
+    if not display and not os.environ.get("WAYLAND_DISPLAY"):
         return (
             "There is no display (neither DISPLAY nor WAYLAND_DISPLAY is set). Start this from a "
             f"desktop, or through ssh -X.\n{COMMAND_LINE}"
         )
-    if (platform or "xcb").startswith("xcb") and not _answers(os.environ["DISPLAY"]):
+    if platforms == ("xcb",) and display and not _answers(display):
         return (
-            f"The display {os.environ['DISPLAY']} can't be reached. Start this from a desktop, or "
+            f"The display {display} can't be reached. Start this from a desktop, or "
             f"through ssh -X; or set DISPLAY to one that runs (mostly :0).\n{COMMAND_LINE}"
         )
-    missing = [library for library in XCB_LIBRARIES if not _can_load(library)]
-    if missing:
-        return f"Qt can't draw here without {', '.join(missing)}. {INSTALL}\n{COMMAND_LINE}"
+    if missing := missing_libraries(platforms, can_load):
+        names = ", ".join(library.file for library in missing)
+        return f"Qt can't draw here without {names}.\n{install_command(missing)}\n{COMMAND_LINE}"
     return None
 
 
@@ -66,10 +57,22 @@ def qt_problem(error: ImportError) -> str:
     if "PySide6" not in str(error) and ".so" not in str(error):
         raise error
     if ".so" in str(error):
-        return f"Qt can't be loaded: {error}. {INSTALL}\n{COMMAND_LINE}"
+        return f"Qt can't be loaded: {error}\n{advice(str(error))}"
     from medusa_core.api import repair_command
 
     return f"Qt is not installed: {error}. Install it: {repair_command()}\n{COMMAND_LINE}"
+
+
+def advice(message: str) -> str:
+    """Return what to do after Qt failed: install what is missing, or use the command line.
+
+    Args:
+        message: Qt's message or the linker's, which may name a library.
+    """
+    named = re.findall(r"lib[^\s:]+\.so[.0-9]*", message)
+    needed = dict.fromkeys(OF_PLATFORM["xcb"] + OF_PLATFORM["wayland"])
+    missing = [one for one in needed if one.file in named or not can_load(one.file)]
+    return f"{install_command(missing)}\n{COMMAND_LINE}" if missing else COMMAND_LINE
 
 
 def _answers(display: str) -> bool:
@@ -95,11 +98,3 @@ def _connects(family: socket.AddressFamily, address: str | tuple[str, int]) -> b
         except OSError:
             return False
         return True
-
-
-def _can_load(library: str) -> bool:
-    try:
-        ctypes.CDLL(library)
-    except OSError:
-        return False
-    return True

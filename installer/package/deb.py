@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from app.startup.qt_libraries import COMMON, WAYLAND, XCB
 from installer.console import say
 from installer.errors import CommandError, SetupError
 from installer.package.changelog import (
@@ -14,7 +15,6 @@ from installer.package.changelog import (
 )
 from installer.package.format import Format, Job
 from installer.package.program_folder import fill_program
-from installer.qt_libraries import COMMON, WAYLAND, XCB
 from installer.version import program_licence, program_licence_id, program_version
 
 APP_ID = "org.medusachat.MedusaChat"

@@ -10,14 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from app.startup.qt_libraries import (
+    COMMON,
+    WAYLAND,
+    XCB,
+    Library,
+    install_command,
+    likely_platforms,
+    missing_libraries,
+)
 from installer import __main__ as entry
-from installer import cli, environment
-from installer.display import expected_platform
+from installer import cli, environment, system_packages
 from installer.errors import SetupError
 from installer.layout import Layout
 from installer.lock import installation_lock
 from installer.process import SystemRunner
-from installer.qt_libraries import COMMON, XCB, Library, mending_command, missing_libraries
 from installer.setup import Request, ensure_ready
 from installer.space import GB, check_space
 from installer.torch_choice import TorchBuild
@@ -25,6 +32,7 @@ from tests.support.installer.fakes import FakeMachine
 
 DEBIAN = 'ID=ubuntu\nID_LIKE="debian"\n'
 FEDORA = "ID=fedora\n"
+SUSE = 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n'
 ARCH = "ID=manjaro\nID_LIKE=arch\n"
 CURSOR = Library("libxcb-cursor.so.0", "libxcb-cursor0", "xcb-util-cursor")
 
@@ -72,31 +80,64 @@ def test_libraries_of_the_platform_at_hand_are_looked_for() -> None:
     def only_common(file: str) -> bool:
         return file in {library.file for library in COMMON}
 
-    assert missing_libraries("offscreen", only_common) == ()
-    assert missing_libraries("xcb", only_common) == XCB
+    def without_x11(file: str) -> bool:
+        return "xcb" not in file
+
+    assert missing_libraries(["offscreen"], only_common) == ()
+    assert missing_libraries(["xcb"], only_common) == XCB
+    assert missing_libraries(["wayland", "xcb"], without_x11) == (), "Wayland needs none of X11"
+    assert missing_libraries(["wayland", "xcb"], only_common) == WAYLAND
 
 
-def test_missing_library_is_mended_as_the_distribution_does() -> None:
-    assert mending_command([CURSOR], DEBIAN) == "sudo apt install libxcb-cursor0"
-    fedoras = "sudo dnf install 'libxcb-cursor.so.0()(64bit)'"
-    assert mending_command([CURSOR], FEDORA) == fedoras
-    assert mending_command([CURSOR], ARCH) == "sudo pacman -S xcb-util-cursor"
-    assert CURSOR.file in mending_command([CURSOR], "")
+def test_missing_library_is_mended_as_the_distribution_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000, raising=False)
+    commands = {
+        DEBIAN: "sudo apt update && sudo apt install python3.12-venv libxcb-cursor0",
+        FEDORA: "sudo dnf install python3.12-venv 'libxcb-cursor.so.0()(64bit)'",
+        SUSE: "sudo zypper install python3.12-venv 'libxcb-cursor.so.0()(64bit)'",
+        ARCH: "sudo pacman -S python3.12-venv xcb-util-cursor",
+    }
+    for system, command in commands.items():
+        assert install_command([CURSOR], ["python3.12-venv"], system) == command
+    assert CURSOR.file in install_command([CURSOR], os_release="")
+    monkeypatch.setattr("os.geteuid", lambda: 0, raising=False)
+    assert install_command([CURSOR], (), ARCH) == "pacman -S xcb-util-cursor", "root needs no sudo"
+
+
+def test_all_that_is_missing_is_said_at_once_with_one_command(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("sys.argv", ["installer", "run", "--no-model"])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(system_packages, "missing_libraries", lambda platforms: (CURSOR,))
+    with pytest.raises(SetupError) as caught:
+        cli.run_app(machine.layout, machine, Request(), ["--platform", "xcb"])
+    assert "ensurepip" in caught.value.message
+    assert CURSOR.file in caught.value.message
+    install, then = caught.value.mend.splitlines()
+    assert install.startswith("Install: ")
+    assert f"python3.{sys.version_info.minor}-venv" in install
+    assert then == "Then:    python3 installer run --no-model"
+    assert machine.commands == []
 
 
 def test_platform_is_asked_for_or_follows_the_display() -> None:
-    cases: list[tuple[dict[str, str], list[str], str | None]] = [
-        ({}, [], None),
-        ({"DISPLAY": ":0"}, [], "xcb"),
-        ({"WAYLAND_DISPLAY": "wayland-0"}, [], "wayland"),
-        ({"QT_QPA_PLATFORM": "offscreen"}, [], "offscreen"),
-        ({"QT_QPA_PLATFORM": "wayland;xcb"}, [], "wayland"),
-        ({"DISPLAY": ":0"}, ["-platform", "offscreen:size=800x600"], "offscreen"),
-        ({}, ["--theme", "dark", "--platform=minimal"], "minimal"),
+    cases: list[tuple[dict[str, str], list[str], tuple[str, ...]]] = [
+        ({}, [], ()),
+        ({"DISPLAY": ":0"}, [], ("xcb",)),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, [], ("wayland",)),
+        ({"WAYLAND_DISPLAY": "wayland-0", "DISPLAY": ":0"}, [], ("wayland", "xcb")),
+        ({"QT_QPA_PLATFORM": "offscreen"}, [], ("offscreen",)),
+        ({"QT_QPA_PLATFORM": "wayland;xcb"}, [], ("wayland", "xcb")),
+        ({"DISPLAY": ":0"}, ["-platform", "offscreen:size=800x600"], ("offscreen",)),
+        ({}, ["--theme", "dark", "--platform=minimal"], ("minimal",)),
     ]
-    for environ, app_args, platform in cases:
-        assert expected_platform("linux", environ, app_args) == platform, (environ, app_args)
-    assert expected_platform("darwin", {}, []) == "", "there is always one"
+    for environ, app_args, platforms in cases:
+        named = cli.named_platform(app_args)
+        assert likely_platforms(environ, named) == platforms, (environ, app_args)
 
 
 def test_run_without_a_display_offers_the_command_line(
@@ -189,7 +230,7 @@ def test_help_starts_fast_and_imports_nothing_of_ours() -> None:
         "import runpy\n"
         "try: runpy.run_path('installer', run_name='__main__')\n"
         "except SystemExit: pass\n"
-        "print(sorted({'torch', 'PySide6', 'app', 'medusa_core'} & set(sys.modules)))\n"
+        "print(sorted({'torch', 'PySide6', 'medusa_core'} & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code],

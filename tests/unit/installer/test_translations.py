@@ -63,7 +63,7 @@ def test_where_nothing_can_be_written_the_application_starts_all_the_same(
 
     monkeypatch.setattr(Path, "replace", refuse)
     monkeypatch.setattr(cli, "ensure_ready", lambda *_: None)
-    monkeypatch.setattr(cli, "check_libraries", lambda *_: None)
+    monkeypatch.setattr(cli, "check_system_packages", lambda *_: None)
     request = Request(with_model=False)
     assert cli.run_app(machine.layout, machine, request, ["--platform", "offscreen"]) == 0
     assert "medusa_de.qm could not be written: read-only" in capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_the_tests_find_them_compiled(
     machine: FakeMachine, german: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli, "ensure_ready", lambda *_: None)
-    monkeypatch.setattr(cli, "check_libraries", lambda *_: None)
+    monkeypatch.setattr(cli, "check_system_packages", lambda *_: None)
     cli.run_tests(machine.layout, machine, Request(with_model=False), [])
     tools = [Path(command.split()[0]).name for command in machine.commands]
     assert tools[0] == "pyside6-lrelease"

@@ -3,7 +3,6 @@
 import ctypes
 import hashlib
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -146,15 +145,6 @@ def test_a_build_by_another_compiler_is_refused(
 def test_the_compiler_that_is_installed_is_the_one_of_the_build() -> None:
     reported = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     assert reported["project"]["optional-dependencies"]["native"] == [f"ziglang=={ZIG_VERSION}"]
-
-
-def test_every_system_of_a_library_runs_the_tests_and_one_builds_them_anew() -> None:
-    jobs = (PYPROJECT.parent / "installer" / "ci" / "checks.yml").read_text(encoding="utf-8")
-    assert f"python -m {building.__name__} --check" in jobs
-    runners = {"linux-x86_64": "ubuntu-24.04", "linux-aarch64": "ubuntu-24.04-arm"}
-    runners |= {"windows-x86_64": "windows-2025", "macos-aarch64": "macos-15"}
-    assert {folder for _, folder, *_ in building._BUILDS} == set(runners)
-    assert all(re.search(rf"os: {name}\b", jobs) for name in runners.values())
 
 
 @pytest.mark.slow
