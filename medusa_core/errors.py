@@ -50,10 +50,13 @@ MedusaError
 └── BatchError            a batch can't start, or write its answers
 
 Each error has a `message`, a `hint` for the user and the values involved (`data`).
-Message and hint have at most 500 characters, since they may quote foreign files.
+Message and hint have at most 500 characters, since they may quote foreign files. Those with values
+are `tr(template, *values)`: see `i18n`.
 """
 
 from __future__ import annotations
+
+from medusa_core.i18n import Translatable, tr
 
 _MOST_CHARS = 500
 _SHOWN_END = 100  # of a truncated text
@@ -76,7 +79,7 @@ class MedusaError(Exception):
         self.data = dict(data)
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        return tr("{0} {1}", self.message, self.hint) if self.hint else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
         # By default, exceptions pickle only their args, without hint and data.
@@ -84,13 +87,27 @@ class MedusaError(Exception):
 
 
 def _printable(text: str) -> str:
-    """Truncate a text, and escape its lone surrogates."""
-    if len(text) > _MOST_CHARS:
-        begin = _MOST_CHARS - _SHOWN_END - len(_GAP)
-        text = text[:begin] + _GAP + text[-_SHOWN_END:]
+    """Truncate a text, and escape its lone surrogates; values of a template one by one."""
+    shown = _cut(text, _MOST_CHARS)
+    if shown == text:
+        return text
+    if isinstance(text, Translatable) and text.values:
+        room = max(0, _MOST_CHARS - len(text.template)) // len(text.values)
+        values = (_cut(v, room) if isinstance(v, str) else v for v in text.values)
+        cut = tr(text.template, *values)
+        return cut if len(cut) <= _MOST_CHARS else shown
+    return shown
+
+
+def _cut(text: str, most_chars: int) -> str:
+    """Truncate a text in its middle, and escape its lone surrogates."""
+    if len(text) > most_chars:
+        num_end = min(_SHOWN_END, most_chars // 3)
+        begin = max(0, most_chars - num_end - len(_GAP))
+        text = text[:begin] + _GAP + text[len(text) - num_end :]
     # Escapes lengthen the text.
     shown = text.encode("utf-8", "backslashreplace").decode()
-    return shown if len(shown) <= _MOST_CHARS else text.encode("utf-8", "replace").decode()
+    return shown if len(shown) <= most_chars else text.encode("utf-8", "replace").decode()
 
 
 def _rebuild(

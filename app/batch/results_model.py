@@ -12,8 +12,8 @@ from PySide6.QtCore import (
     Qt,
 )
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.numbers import Number
 from medusa_core.api import BatchRow
 
 MOST_ROWS = 10_000  # the latest ones; the file has all

@@ -26,11 +26,11 @@ from app.chat_settings.seeds import (
     NewSeed,
     new_seed,
 )
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
-from app.widgets.numbers import Number
 from app.widgets.typed import types_text
 from medusa_core.chats.presets import Presets
 from medusa_core.messages import ModelLoaded

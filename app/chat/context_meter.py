@@ -14,7 +14,7 @@ from app.chat_settings.panel import (
 from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
-from app.widgets.numbers import Number
+from app.i18n.numbers import Number
 from medusa_core.api import with_attachments
 from medusa_core.chats.conversation import new_id
 from medusa_core.loading.state import Phase

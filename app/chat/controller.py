@@ -26,10 +26,10 @@ from app.chat.turn_list import TurnList
 from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
+from app.i18n.numbers import Number
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.missing_fonts import FontHints
-from app.widgets.numbers import Number
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,

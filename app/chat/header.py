@@ -26,13 +26,13 @@ from app.chat_settings.speeds import (
     show_speeds,
 )
 from app.i18n.engine_texts import engine_text
+from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
 from app.widgets.job_button import JobButton
-from app.widgets.numbers import Number
 from app.widgets.offload_words import cpu_words, here_words
 from app.widgets.sizes import parameters
 from medusa_core.loading.choice import ModelChoice

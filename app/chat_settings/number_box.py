@@ -6,8 +6,8 @@ from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
+from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
-from app.widgets.numbers import Number
 from medusa_core.chats.setting import Setting
 
 

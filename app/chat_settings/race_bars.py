@@ -8,9 +8,9 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.chat_settings.speeds import why_words
+from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.numbers import Number
 from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
 
 _PLAIN = QT_TRANSLATE_NOOP("Speeds", "the dashed line")

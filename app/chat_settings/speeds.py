@@ -8,10 +8,10 @@ from PySide6.QtCore import QCoreApplication, QModelIndex, QPersistentModelIndex,
 from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.i18n.engine_texts import engine_text
+from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import wrapped
-from app.widgets.numbers import Number
 from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
 
 _MEASURED = QT_TRANSLATE_NOOP(

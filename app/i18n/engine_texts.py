@@ -1,26 +1,18 @@
-"""What the engine tells people, in the window's language.
-
-The engine knows neither Qt nor languages: its errors, checks and progress are English texts with
-values in them. The list of their templates is read out of its source
-(`tests/tools/engine_texts.py`); a text is recognised by its template. Values that are
-formatted numbers get the separators of the window's language.
-"""
+"""The engine's texts in the window's language: errors, checks, progress."""
 
 from __future__ import annotations
 
-import json
-import re
-from functools import cache
-from typing import NamedTuple, Protocol
+import logging
+from typing import Protocol
 
 from PySide6.QtCore import QCoreApplication
 
-from app.i18n.numbers import localize_number
-from medusa_core.api import resources_dir
+from app.i18n.numbers import Number
+from medusa_core.i18n import Translatable, Value
+
+log = logging.getLogger(__name__)
 
 _CONTEXT = "Engine"
-_VALUE = re.compile(r"\{\d+\}")
-_LIST = "translations/engine_texts.json"
 
 
 class HasHint(Protocol):
@@ -32,29 +24,16 @@ class HasHint(Protocol):
     def hint(self) -> str: ...
 
 
-class _Template(NamedTuple):
-    text: str
-    parts: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-
 def engine_text(text: str) -> str:
-    """A text of the engine in the window's language; as it is where nobody translated it."""
-    words = QCoreApplication.translate(_CONTEXT, text)
-    if words != text or not _is_translated():
-        return words
-    for template in _templates():
-        if all(part in text for part in template.parts):
-            found = template.pattern.fullmatch(text)
-            if found is not None:
-                values = (_value_text(value) for value in found.groups())
-                return QCoreApplication.translate(_CONTEXT, template.text).format(*values)
-    return text
-
-
-def _value_text(value: str) -> str:
-    """A value of a template: a sentence of the engine, a number or a name."""
-    return engine_text(value) if " " in value else localize_number(value)
+    """A text of the engine in the window's language; in English if it isn't translated."""
+    if not isinstance(text, Translatable) or not text.values:
+        return QCoreApplication.translate(_CONTEXT, text)
+    template = QCoreApplication.translate(_CONTEXT, text.template)
+    try:
+        return template.format(*map(_localized, text.values))
+    except (LookupError, ValueError):
+        log.warning("the translation of %r has other fields", text.template)
+        return text
 
 
 def error_text(error: HasHint) -> str:
@@ -62,20 +41,8 @@ def error_text(error: HasHint) -> str:
     return f"{engine_text(error.message)} {engine_text(error.hint)}".strip()
 
 
-def _is_translated() -> bool:
-    sample = "Try again."
-    return QCoreApplication.translate(_CONTEXT, sample) != sample
-
-
-@cache
-def _templates() -> tuple[_Template, ...]:
-    """All that have values, those with most words of their own first."""
-    texts = json.loads((resources_dir() / _LIST).read_text(encoding="utf-8"))
-    found = [_template(text) for text in texts if _VALUE.search(text)]
-    return tuple(sorted(found, key=lambda one: -sum(map(len, one.parts))))
-
-
-def _template(text: str) -> _Template:
-    parts = tuple(_VALUE.split(text))
-    pattern = "(.+?)".join(map(re.escape, parts))
-    return _Template(text, parts, re.compile(pattern, re.DOTALL))
+def _localized(value: Value) -> str | Number:
+    """A value of a template in the window's language; names stay as they are."""
+    if isinstance(value, Translatable):
+        return engine_text(value)
+    return value if isinstance(value, str) else Number(value)

@@ -1,13 +1,30 @@
-"""Formatted numbers with the decimal and group separators of the window's language."""
+"""Numbers as the window's language writes them."""
 
 from __future__ import annotations
 
-import re
-
 from PySide6.QtCore import QLocale
 
-# A whole number in groups or a decimal one; `3.12.1` is a version and stays as it is.
-_NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+)")
+
+class Number:
+    """A number that is written in the window's language wherever it is formatted.
+
+    In f-strings and in translated texts alike: `f"{Number(4096):,}"` is 4,096 in English and 4.096
+    in German.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def __format__(self, spec: str) -> str:
+        text = localize_separators(format(self._value, spec))
+        if spec.endswith("%") and QLocale().language() is QLocale.Language.German:
+            return f"{text[:-1]}\N{NO-BREAK SPACE}%"
+        return text
+
+    def __str__(self) -> str:
+        return format(self, "")
 
 
 def localize_separators(text: str) -> str:
@@ -16,8 +33,3 @@ def localize_separators(text: str) -> str:
     return text.translate(
         str.maketrans(",.", locale.groupSeparator()[0] + locale.decimalPoint()[0])
     )
-
-
-def localize_number(text: str) -> str:
-    """Return a formatted number in the window's language; any other text unchanged."""
-    return localize_separators(text) if _NUMBER.fullmatch(text) else text

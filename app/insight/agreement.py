@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.words import NO_SPECIALS, is_text, show_token
-from app.widgets.numbers import Number
 from medusa_core.messages import Verified
 
 # Of our own fonts: many systems have no emoji. The last is for what no model wrote.

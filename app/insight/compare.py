@@ -18,13 +18,13 @@ from PySide6.QtWidgets import (
 
 from app.chat.messages.answer_message import AnswerMessage
 from app.i18n.engine_texts import error_text
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.compare_side import Side
 from app.insight.note import note
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
-from app.widgets.numbers import Number
 from medusa_core.messages import (
     AUTO_GROWTH,
     AnswerStarted,

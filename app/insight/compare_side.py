@@ -9,12 +9,12 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidg
 
 from app.chat.conversation_view import ConversationView
 from app.chat.messages.answer_message import AnswerMessage
+from app.i18n.numbers import Number
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.choices import offer
 from app.widgets.naming import name_box
-from app.widgets.numbers import Number
 from medusa_core.messages import (
     THINK_TAGS,
     GenerateSettings,

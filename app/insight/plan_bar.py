@@ -7,7 +7,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
 
-from app.widgets.numbers import Number
+from app.i18n.numbers import Number
 from medusa_core.messages import Planned
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.chat.messages.figures import speed_up
+from app.i18n.numbers import Number
 from app.insight.forms import form_counts
 from app.insight.step_parts import part_words
 from app.insight.steps_figures import StepFigures
 from app.insight.words import micro
-from app.widgets.numbers import Number
 from medusa_core.messages import GenerationDone, ModelLoaded
 
 MIB = 2**20

@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from app.chat.strip.acceptance import MEANING as RATES_MEANING
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.note import note
 from app.insight.plots import Plot, TimePlot
@@ -20,7 +21,6 @@ from app.insight.timeline import Timeline
 from app.insight.transport import Transport, is_led_by_keys
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
-from app.widgets.numbers import Number
 from medusa_core.loading.state import ModelStatus
 from medusa_core.messages import Calibrated, ModelLoaded, StepTrace
 

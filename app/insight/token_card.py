@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.step_parts import part_words
 from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
 from app.theme.legend import Legend
-from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, RuleChoice, StepTrace, Verdict
 
 _ORDINALS = (

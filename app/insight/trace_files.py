@@ -11,12 +11,12 @@ from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.chat.error_board import ErrorBoard
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.recordings import MAX_STEPS, Recordings
 from app.insight.timeline import Timeline
 from app.insight.track import Track
 from app.widgets.file_dialogs import choose_file, choose_save_path
-from app.widgets.numbers import Number
 from medusa_core.api import Recording, read_trace, write_trace
 from medusa_core.errors import TraceError
 

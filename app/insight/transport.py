@@ -13,9 +13,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.numbers import Number
 from app.insight.timeline import Timeline
 from app.theme.appearance import Appearance
-from app.widgets.numbers import Number
 from medusa_core.messages import StepTrace
 
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import NodeState, TreeLayout, layout_of_plan, layout_of_step
 from app.insight.note import note
@@ -28,7 +29,6 @@ from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
-from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, Planned, StepTrace
 
 STEP, PLAN = 0, 1

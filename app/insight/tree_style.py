@@ -8,6 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
+from app.i18n.numbers import Number
 from app.insight.layout import Node, NodeState
 from app.theme.appearance import Appearance
 from app.theme.legend import (
@@ -16,7 +17,6 @@ from app.theme.legend import (
     marks_of,
 )
 from app.theme.tokens import Theme
-from app.widgets.numbers import Number
 from medusa_core.messages import TokenSource
 
 BADGE_SIZE = 0.78  # of the text's

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import Number
 from app.theme.legend import (
     Legend,
     marks_of,
 )
-from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 
 _SIGNS = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}

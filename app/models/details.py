@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import engine_text
+from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
 from app.models.load_estimate import (
     HostPlaces,
@@ -29,7 +30,6 @@ from app.models.plan_words import forecast_words, measured_words, plan_notes
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.choices import NUM_CHARS, ChoiceBox
-from app.widgets.numbers import Number
 from app.widgets.offload_words import cpu_plan_words, offload_plan_words
 from app.widgets.sizes import (
     FIT_WORDS,

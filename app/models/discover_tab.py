@@ -22,6 +22,7 @@ from app.i18n.engine_texts import (
     engine_text,
     error_text,
 )
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.models.details import Details
 from app.models.drafter_words import drafter_note, heads_note, kinds_of
@@ -37,7 +38,6 @@ from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
-from app.widgets.numbers import Number
 from app.widgets.search_edit import SearchEdit
 from app.widgets.sizes import (
     library_text,

@@ -6,8 +6,8 @@ from PySide6.QtCore import QCoreApplication, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import engine_text
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.numbers import Number
 from app.widgets.sizes import (
     duration,
     library_text,

@@ -18,12 +18,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import error_text
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
-from app.widgets.numbers import Number
 from app.widgets.questions import confirms
 from app.widgets.sizes import library_text
 from app.widgets.table import RowTable

@@ -15,8 +15,8 @@ from PySide6.QtCore import (
     Qt,
 )
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.numbers import Number
 
 if TYPE_CHECKING:
     from medusa_core.server.request_log import RequestRecord

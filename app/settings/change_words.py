@@ -8,11 +8,11 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.settings.editors import value_text
 from app.settings.kinds import ChoiceKind, NumberKind, SettingKind, ToggleKind
 from app.settings.preferences import DECLARATIONS
-from app.widgets.numbers import Number
 from medusa_core.chats.presets import Preset
 from medusa_core.chats.settings import ChatSettings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from app.widgets.numbers import Number
+from app.i18n.numbers import Number
 from medusa_core.system.jobs.heads_gain import HeadsGain
 
 

@@ -11,12 +11,12 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.i18n.engine_texts import error_text
+from app.i18n.numbers import Number
 from app.theme.appearance import Appearance
 from app.training.train_form import TrainForm
 from app.training.train_run import TrainRun
 from app.widgets.explain import explain
 from app.widgets.job_dialog import JobDialog, JobStatus
-from app.widgets.numbers import Number
 from app.widgets.questions import confirms
 from app.widgets.sizes import (
     duration,

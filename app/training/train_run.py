@@ -7,12 +7,12 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.plots import Plot
 from app.theme.appearance import Appearance
 from app.training.gain_words import gain_text
 from app.widgets.live_label import LiveLabel
-from app.widgets.numbers import Number
 from app.widgets.sizes import (
     duration,
     speed,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
 
+from app.i18n.numbers import Number
 from app.widgets.explain import explain
-from app.widgets.numbers import Number
 
 
 class JobButton(QToolButton):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.numbers import Number
 from app.widgets.sizes import (
     gib,
     speed,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.numbers import Number
 from medusa_core.api import format_bits
 from medusa_core.messages import Fit, MemoryPlan
 

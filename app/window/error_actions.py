@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.chat.error_card import ErrorCard
+from app.i18n.numbers import Number
 from app.state.tasks import Tasks
-from app.widgets.numbers import Number
 from app.widgets.offload_words import here_words
 from app.widgets.sizes import speed
 from app.window.parts import WindowParts

@@ -13,6 +13,7 @@ from typing import Any
 from medusa_core.chats.setting import SettingGroup
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError, PresetError
+from medusa_core.i18n import tr
 from medusa_core.messages import Advice
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.disk_errors import disk_errors
@@ -207,7 +208,7 @@ class Presets:
             raise PresetError(error.message, "Choose a file that was exported here.") from error
         if not found:
             raise PresetError(
-                f"{path.name} holds no preset.", "Choose a file that was exported here."
+                tr("{0} holds no preset.", path.name), "Choose a file that was exported here."
             )
         return tuple(self._save_preset(Preset(self.unused_name(p.name), p.values)) for p in found)
 
@@ -222,7 +223,8 @@ class Presets:
         try:
             if len(self.own) > _MOST_PRESETS:
                 raise PresetError(
-                    f"{len(self.own)} presets are too many.", f"Keep at most {_MOST_PRESETS}."
+                    tr("{0} presets are too many.", len(self.own)),
+                    tr("Keep at most {0}.", _MOST_PRESETS),
                 )
             self._write()
         except PresetError:
@@ -232,7 +234,7 @@ class Presets:
     def _free(self, name: str) -> str:
         """Refuse a name that is in use."""
         if name in self.own:
-            raise PresetError(f"There is a preset {name} already.", "Choose another name.")
+            raise PresetError(tr("There is a preset {0} already.", name), "Choose another name.")
         return name
 
     def _save_preset(self, preset: Preset) -> Preset:
@@ -255,7 +257,7 @@ class Presets:
                 self._path.replace(damaged)
             self.trouble = PresetError(
                 "Your presets can't be read.",
-                f"Those of Medusa Chat are still there; the damaged file is now {damaged}.",
+                tr("Those of Medusa Chat are still there; the damaged file is now {0}.", damaged),
             )
             return
         kept = raw.get("new_chats")
@@ -281,11 +283,11 @@ def checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > _MOST_NAME_CHARS or not name.isprintable():
         raise PresetError(
-            "That is no name for a preset.", f"Choose 1 to {_MOST_NAME_CHARS} characters."
+            "That is no name for a preset.", tr("Choose 1 to {0} characters.", _MOST_NAME_CHARS)
         )
     if name.casefold() in {preset.name.casefold() for preset in (*BUILTIN, RECOMMENDED)}:
         raise PresetError(
-            f"{name} comes with Medusa Chat and can't be changed.", "Choose another name."
+            tr("{0} comes with Medusa Chat and can't be changed.", name), "Choose another name."
         )
     return name
 
@@ -320,6 +322,6 @@ def _write_json(raw: Mapping[str, Any], path: Path) -> None:
     with disk_errors(
         PresetError,
         path.name,
-        "Make room on the disk, or choose another folder; until then it is kept in memory.",
+        tr("Make room on the disk, or choose another folder; until then it is kept in memory."),
     ):
         replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")

@@ -18,6 +18,7 @@ from medusa_core import __version__
 from medusa_core.chats.presets import Preset, checked_name
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import CheckpointError, PresetError, SettingsFileError
+from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
@@ -31,7 +32,7 @@ NOT_EXPORTED = (
 _FORMAT, _VERSION, _SCHEMA = "medusa-chat-settings", 1, "settings-1.json"
 _MOST_BYTES = 8 << 20
 FOLDERS = frozenset({"models_dir", "layers_dir"})  # preferences that are folders, or empty
-_CHOOSE = "Choose a file that was written by “Export settings”."
+_CHOOSE = tr("Choose a file that was written by “Export settings”.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,12 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
         _validator()(raw)
     except fastjsonschema.JsonSchemaValueException as error:
         raise SettingsFileError(
-            f"The settings can't be exported: {_problem(error)}.",
+            tr("The settings can't be exported: {0}.", _problem(error)),
             "Start Medusa Chat once: it puts right what makes no sense.",
         ) from error
-    with disk_errors(SettingsFileError, path, "Choose another folder, or make room on the disk."):
+    with disk_errors(
+        SettingsFileError, path, tr("Choose another folder, or make room on the disk.")
+    ):
         replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -108,7 +111,7 @@ def read_settings_file(path: Path) -> SettingsFile:
         _validator()(raw)
     except fastjsonschema.JsonSchemaValueException as error:
         raise SettingsFileError(
-            f"{path.name} can't be used: {_problem(error)}.",
+            tr("{0} can't be used: {1}.", path.name, _problem(error)),
             "Correct it, or export the settings again.",
         ) from error
     names, unknown = exported_names(), set[str]()
@@ -121,7 +124,9 @@ def read_settings_file(path: Path) -> SettingsFile:
         presets.append(Preset(name, known))
         unknown |= left_out
     if len({preset.name.casefold() for preset in presets}) < len(presets):
-        raise SettingsFileError(f"{path.name} holds two presets of one name.", "Rename one there.")
+        raise SettingsFileError(
+            tr("{0} holds two presets of one name.", path.name), "Rename one there."
+        )
     begin = raw["new_chats"]
     if begin is not None:
         unknown |= _check(begin, "the beginning of new chats", path)
@@ -152,18 +157,19 @@ def _check_text(raw: Mapping[str, Any], path: Path) -> None:
         json.dumps(raw, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise SettingsFileError(
-            f"{path.name} can't be used: a text in it holds half a character.", _CHOOSE
+            tr("{0} can't be used: a text in it holds half a character.", path.name), _CHOOSE
         ) from None
 
 
 def _check_kind(raw: Mapping[str, Any], path: Path) -> None:
     """Refuse other files, and those of newer versions."""
     if raw.get("format") != _FORMAT:
-        raise SettingsFileError(f"{path.name} is no file of settings.", _CHOOSE)
+        raise SettingsFileError(tr("{0} is no file of settings.", path.name), _CHOOSE)
     version = raw.get("version")
     if isinstance(version, int) and version > _VERSION:
         raise SettingsFileError(
-            f"{path.name} was written by a newer Medusa Chat.", "Update this one, then try again."
+            tr("{0} was written by a newer Medusa Chat.", path.name),
+            "Update this one, then try again.",
         )
 
 
@@ -173,7 +179,7 @@ def _preset_name(name: str, path: Path) -> str:
         return checked_name(name)
     except PresetError as error:
         raise SettingsFileError(
-            f"{path.name} holds a preset that is called {name!r}.", "Rename it there."
+            tr("{0} holds a preset that is called {1}.", path.name, repr(name)), "Rename it there."
         ) from error
 
 
@@ -187,7 +193,13 @@ def _check(values: Mapping[str, Any], where: str, path: Path) -> set[str]:
             unknown.add(name)
         except (ValueError, TypeError, OverflowError) as error:
             raise SettingsFileError(
-                f"{path.name} can't be used: in {where}, {name} makes no sense: {error}.",
+                tr(
+                    "{0} can't be used: in {1}, {2} makes no sense: {3}.",
+                    path.name,
+                    where,
+                    name,
+                    error,
+                ),
                 "Correct it, or export the settings again.",
             ) from error
     return unknown

@@ -18,6 +18,7 @@ from typing import Any
 import fastjsonschema
 
 from medusa_core.errors import TraceError
+from medusa_core.i18n import tr
 from medusa_core.messages import (
     NO_ODDS,
     DroppedToken,
@@ -68,7 +69,7 @@ def write_trace(path: Path, recording: Recording) -> None:
         TraceError: The file can't be written.
     """
     text = _as_text(recording)
-    with disk_errors(TraceError, path, "Choose another folder, or make space."):
+    with disk_errors(TraceError, path, tr("Choose another folder, or make space.")):
         replace_file(path, [text.encode()])
 
 
@@ -106,7 +107,7 @@ def unpack_trace(packed: bytes) -> Recording:
         raw = json.loads(unpacker.decompress(packed, _MOST_BYTES))
     except (zlib.error, ValueError, RecursionError) as error:
         raise TraceError(
-            f"A kept trace is damaged: {error}.", "Record the answer again."
+            tr("A kept trace is damaged: {0}.", error), "Record the answer again."
         ) from error
     return _checked(raw, Path("A kept trace"))
 
@@ -123,7 +124,7 @@ def _checked(raw: object, path: Path) -> Recording:
         _validator()(raw)
     except fastjsonschema.JsonSchemaValueException as error:
         raise TraceError(
-            f"{path.name} is no valid trace: {error.message.replace('data.', '', 1)}.",
+            tr("{0} is no valid trace: {1}.", path.name, error.message.replace("data.", "", 1)),
             "It was changed after it was written: record the answer again.",
         ) from error
     return _from_json(raw, path)
@@ -141,20 +142,21 @@ def _read_json(path: Path) -> object:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise TraceError(
-                f"{path.name} is larger than {_MOST_BYTES >> 20} MiB.", "Choose a recorded trace."
+                tr("{0} is larger than {1} MiB.", path.name, _MOST_BYTES >> 20),
+                "Choose a recorded trace.",
             )
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise TraceError(
-            f"{path} can't be read: {error.strerror or error}.", "Choose another file."
+            tr("{0} can't be read: {1}.", path, error.strerror or error), "Choose another file."
         ) from error
     except MemoryError as error:
         raise TraceError(
-            f"There isn't enough memory to read {path.name}.", "Close other programs first."
+            tr("There isn't enough memory to read {0}.", path.name), "Close other programs first."
         ) from error
     except (ValueError, RecursionError) as error:  # of its bytes, its JSON, or a number's length
         raise TraceError(
-            f"{path.name} is no complete JSON file: {error}.",
+            tr("{0} is no complete JSON file: {1}.", path.name, error),
             "It may have been cut off while it was copied: copy or record it again.",
         ) from error
 
@@ -162,11 +164,17 @@ def _read_json(path: Path) -> object:
 def _check_kind(raw: object, path: Path) -> None:
     """Refuse other files and other versions."""
     if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
-        raise TraceError(f"{path.name} is no trace of Medusa Chat.", "Choose a recorded trace.")
+        raise TraceError(
+            tr("{0} is no trace of Medusa Chat.", path.name), "Choose a recorded trace."
+        )
     if raw.get("version") != _VERSION:
         raise TraceError(
-            f"{path.name} is a trace of version {raw.get('version')!r}; "
-            f"this program reads version {_VERSION}.",
+            tr(
+                "{0} is a trace of version {1}; this program reads version {2}.",
+                path.name,
+                repr(raw.get("version")),
+                _VERSION,
+            ),
             "Update Medusa Chat, or record the answer again.",
         )
 
@@ -273,7 +281,8 @@ def _from_json(raw: Any, path: Path) -> Recording:
     done = _read_end(raw["end"], path.name)
     if problem := _problem_of(steps, done):
         raise TraceError(
-            f"{path.name} contradicts itself: {problem}.", "Parts are missing: record it again."
+            tr("{0} contradicts itself: {1}.", path.name, problem),
+            "Parts are missing: record it again.",
         )
     return Recording(raw["model"], steps, done)
 
@@ -289,7 +298,7 @@ def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
         }
     except ValueError as error:  # half of a surrogate pair, or a number of thousands of digits
         raise TraceError(
-            f"{file_name} has a token that no text can have: {error}.", "Record it again."
+            tr("{0} has a token that no text can have: {1}.", file_name, error), "Record it again."
         ) from error
 
 
@@ -382,7 +391,8 @@ class _Reader:
         """Check that a token is in the table."""
         if token_id not in self._texts:
             raise TraceError(
-                f"{self._file_name} doesn't say what token {token_id} is.", "Record it again."
+                tr("{0} doesn't say what token {1} is.", self._file_name, token_id),
+                "Record it again.",
             )
 
     def _packed_ids(self, alternatives: Sequence[Sequence[Any]]) -> bytes:
@@ -397,7 +407,8 @@ class _Reader:
             yield
         except (OverflowError, struct.error) as error:
             raise TraceError(
-                f"{self._file_name} has a token id beyond every vocabulary.", "Record it again."
+                tr("{0} has a token id beyond every vocabulary.", self._file_name),
+                "Record it again.",
             ) from error
 
     def _check_nodes(self, raw: _Json, number: int) -> None:
@@ -434,7 +445,7 @@ class _Reader:
     def _contradiction(self, number: int, problem: str) -> TraceError:
         """Make the error for an inconsistent step."""
         return TraceError(
-            f"{self._file_name} contradicts itself: in step {number}, {problem}.",
+            tr("{0} contradicts itself: in step {1}, {2}.", self._file_name, number, problem),
             "Record it again.",
         )
 
@@ -467,5 +478,5 @@ def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
         return record_json.from_json(GenerateSettings, raw, "it")
     except ValueError as error:
         raise TraceError(
-            f"{file_name} has settings that can't be read: {error}", "Record it again."
+            tr("{0} has settings that can't be read: {1}", file_name, error), "Record it again."
         ) from error

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from medusa_core.i18n import tr
 from medusa_core.system.installation import repair_command
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,8 @@ def _guarded(spec: CheckSpec) -> Check:
         return spec.run()
     except Exception as error:
         log.info("the check %s failed", spec.name, exc_info=True)
-        reason = f"{type(error).__name__}: {error}"
-        return Check(spec.name, False, f"This can't be checked: {reason}.", install_again())
+        reason = tr("{0}: {1}", type(error).__name__, error)
+        return Check(spec.name, False, tr("This can't be checked: {0}.", reason), install_again())
 
 
 def install_again() -> str:

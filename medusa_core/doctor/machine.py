@@ -8,6 +8,7 @@ import sys
 
 from medusa_core.doctor.check import Check, CheckSpec, install_again
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.system.installation import repair_command
 
 _GIB = 1 << 30
@@ -29,10 +30,12 @@ def machine_checks() -> tuple[CheckSpec, ...]:
 
 def _python() -> Check:
     """Check the version of Python."""
-    facts = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    facts = tr(
+        "Python {0} on {1} {2}", platform.python_version(), platform.system(), platform.machine()
+    )
     is_known = (3, 11) <= sys.version_info[:2] < (3, 14)
-    hint = "" if is_known else "Use Python 3.11, 3.12 or 3.13."
-    return Check("Python", is_known, f"{facts}.", hint)
+    hint = "" if is_known else tr("Use Python 3.11, 3.12 or 3.13.")
+    return Check("Python", is_known, tr("{0}.", facts), hint)
 
 
 def _torch() -> Check:
@@ -40,12 +43,12 @@ def _torch() -> Check:
     try:
         import torch
     except (ImportError, OSError) as error:
-        return Check("PyTorch", False, f"PyTorch can't be loaded: {error}.", install_again())
+        return Check("PyTorch", False, tr("PyTorch can't be loaded: {0}.", error), install_again())
     product = torch.ones(4, 4) @ torch.ones(4, 4)
     if float(product.sum()) != 64:
-        return Check("PyTorch", False, "PyTorch multiplies wrongly here.", install_again())
+        return Check("PyTorch", False, tr("PyTorch multiplies wrongly here."), install_again())
     build = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for processors"
-    return Check("PyTorch", True, f"PyTorch {torch.__version__} {build}.")
+    return Check("PyTorch", True, tr("PyTorch {0} {1}.", torch.__version__, build))
 
 
 def _device() -> Check:
@@ -58,11 +61,11 @@ def _device() -> Check:
     except RequestError as error:
         return Check("Device", False, error.message, error.hint)
     if resolved.note:
-        hint = f"Install a PyTorch for this card: {repair_command()}"
+        hint = tr("Install a PyTorch for this card: {0}", repair_command())
         return Check("Device", False, resolved.note, hint)
     labels = {offer.device: offer.label for offer in offered_devices()}
     name = labels.get(str(resolved.device), str(resolved.device))
-    return Check("Device", True, f"Models run on: {name}.")
+    return Check("Device", True, tr("Models run on: {0}.", name))
 
 
 def _native() -> Check:
@@ -73,14 +76,16 @@ def _native() -> Check:
     )
 
     if os.environ.get("MEDUSA_NATIVE") == "0":
-        hint = "Unset MEDUSA_NATIVE; answers on the processor are slower without it."
-        return Check("Compiled library", False, "It is switched off: MEDUSA_NATIVE is 0.", hint)
+        hint = tr("Unset MEDUSA_NATIVE; answers on the processor are slower without it.")
+        return Check(
+            tr("Compiled library"), False, tr("It is switched off: MEDUSA_NATIVE is 0."), hint
+        )
     library = native_library()
     if library is None:
-        message = f"There is none that this processor ({system_name()}) can run."
-        hint = "Everything works without it, only slower; a graphics card doesn't need it."
-        return Check("Compiled library", False, message, hint)
-    return Check("Compiled library", True, f"In use: {os.path.basename(library._name)}.")  # noqa: PTH119
+        message = tr("There is none that this processor ({0}) can run.", system_name())
+        hint = tr("Everything works without it, only slower; a graphics card doesn't need it.")
+        return Check(tr("Compiled library"), False, message, hint)
+    return Check(tr("Compiled library"), True, tr("In use: {0}.", os.path.basename(library._name)))  # noqa: PTH119
 
 
 def _card_kernels() -> Check:
@@ -95,15 +100,17 @@ def _card_kernels() -> Check:
     except RequestError:
         device = None
     if device is None or device.type != "cuda":
-        return Check("Kernels for cards", True, "They aren't needed: no graphics card is used.")
+        return Check(
+            tr("Kernels for cards"), True, tr("They aren't needed: no graphics card is used.")
+        )
     types = working_types(device)
     if types and card_attention(device) is not None:
         fused_kernels_work(device)
     note = kernel_note(device)
     if note:
-        hint = "Update the card's driver. Until then these parts are slower, but right."
-        return Check("Kernels for cards", False, note, hint)
-    return Check("Kernels for cards", True, "They compute what the processor computes.")
+        hint = tr("Update the card's driver. Until then these parts are slower, but right.")
+        return Check(tr("Kernels for cards"), False, note, hint)
+    return Check(tr("Kernels for cards"), True, tr("They compute what the processor computes."))
 
 
 def _memory() -> Check:
@@ -111,9 +118,9 @@ def _memory() -> Check:
     import psutil
 
     memory = psutil.virtual_memory()
-    facts = f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB are free."
+    facts = tr("{0:.1f} of {1:.1f} GiB are free.", memory.available / _GIB, memory.total / _GIB)
     if memory.available < _MIN_RAM_BYTES:
-        hint = "Close other programs before you load a large model."
+        hint = tr("Close other programs before you load a large model.")
         # Still enough for the built-in model, so the check doesn't fail.
         return Check("Memory", True, facts, hint)
     return Check("Memory", True, facts)
@@ -131,10 +138,13 @@ def _demo() -> Check:
     for folder in (demo_model_dir(), demo_heads_dir()):
         if not any(folder.glob("*.safetensors")):
             return Check(
-                "Built-in model", False, f"Its weights are missing in {folder}.", install_again()
+                tr("Built-in model"),
+                False,
+                tr("Its weights are missing in {0}.", folder),
+                install_again(),
             )
     try:
         _ = ModelFiles.open(demo_model_dir()).config  # raises if it is damaged
     except MedusaError as error:
-        return Check("Built-in model", False, error.message, install_again())
-    return Check("Built-in model", True, "Llama-Pebble is here.")
+        return Check(tr("Built-in model"), False, error.message, install_again())
+    return Check(tr("Built-in model"), True, tr("Llama-Pebble is here."))

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 from medusa_core.doctor.check import Check, CheckSpec, install_again
+from medusa_core.i18n import tr
 from medusa_core.system.components import version_of
 
 # Without torch, which `machine.py` checks.
@@ -53,15 +54,17 @@ def _check_installed(name: str, packages: tuple[str, ...]) -> Check:
     found = {package: version_of(package) for package in packages}
     missing = [package for package, version in found.items() if not version]
     if missing:
-        return Check(name, False, f"Not installed: {', '.join(missing)}.", install_again())
+        return Check(name, False, tr("Not installed: {0}.", ", ".join(missing)), install_again())
     listed = ", ".join(f"{package} {version}" for package, version in found.items())
-    return Check(name, True, f"{listed}.")
+    return Check(name, True, tr("{0}.", listed))
 
 
 def _optional() -> Check:
     """List optional libraries that are installed and missing."""
     missing = {one: use for one, use in _OPTIONAL.items() if not version_of(one)}
     installed = [f"{one} {version_of(one)}" for one in _OPTIONAL if one not in missing]
-    listed = f"Installed: {', '.join(installed) or 'none'}."
+    listed = tr("Installed: {0}.", ", ".join(installed) or "none")
     lacks = "; ".join(f"{one} ({use})" for one, use in missing.items())
-    return Check("Optional pieces", True, listed, f"Not installed: {lacks}." if lacks else "")
+    return Check(
+        tr("Optional pieces"), True, listed, tr("Not installed: {0}.", lacks) if lacks else ""
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from medusa_core.doctor.check import Check, CheckSpec
 from medusa_core.hub.settings import settings_from
+from medusa_core.i18n import tr
 from medusa_core.system.resources import (
     calibrations_dir,
     quantized_models_dir,
@@ -50,26 +51,26 @@ def _check_writable(name: str, folder: Path) -> Check:
     """Check that a folder, or its nearest existing parent, can be written."""
     nearest = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     if not nearest.is_dir():
-        return Check(name, False, f"{nearest} is a file, not a folder.", "Move it away.")
+        return Check(name, False, tr("{0} is a file, not a folder.", nearest), tr("Move it away."))
     try:
         with tempfile.NamedTemporaryFile(dir=nearest, prefix=".medusa-doctor-"):
-            facts = str(folder) if nearest == folder else f"{folder} (made when it is needed)"
-            return Check(name, True, f"{facts}.")
+            facts = str(folder) if nearest == folder else tr("{0} (made when it is needed)", folder)
+            return Check(name, True, tr("{0}.", facts))
     except OSError as error:
         return Check(
             name,
             False,
-            f"{nearest} can't be written: {error.strerror}.",
-            "Give yourself the right to write there, or start with --data-dir FOLDER.",
+            tr("{0} can't be written: {1}.", nearest, error.strerror),
+            tr("Give yourself the right to write there, or start with --data-dir FOLDER."),
         )
 
 
 def _room(name: str, folder: Path) -> Check:
     """Check the free space of a folder's disk."""
     free = shutil.disk_usage(_existing(folder)).free
-    facts = f"{free / _GB:.1f} GB are free."
+    facts = tr("{0:.1f} GB are free.", free / _GB)
     if free < _MIN_BYTES:
-        hint = "Make room: below 2 GB downloads pause, and a full disk keeps nothing."
+        hint = tr("Make room: below 2 GB downloads pause, and a full disk keeps nothing.")
         return Check(name, False, facts, hint)
     return Check(name, True, facts)
 
@@ -77,7 +78,7 @@ def _room(name: str, folder: Path) -> Check:
 def _history(path: Path) -> Check:
     """Check that the history can be read."""
     if not path.exists():
-        return Check("History", True, "No conversation is kept yet.")
+        return Check("History", True, tr("No conversation is kept yet."))
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
             (facts,) = database.execute("PRAGMA quick_check(1)").fetchone()
@@ -87,10 +88,13 @@ def _history(path: Path) -> Check:
         return Check(
             "History",
             False,
-            f"{path} is damaged: {facts}.",
-            "Close Medusa Chat and start it again: it sets the file aside and keeps what it can.",
+            tr("{0} is damaged: {1}.", path, facts),
+            tr(
+                "Close Medusa Chat and start it again: it sets the file aside and keeps what it "
+                "can."
+            ),
         )
-    return Check("History", True, f"{path.stat().st_size / 1e6:.1f} MB, undamaged.")
+    return Check("History", True, tr("{0:.1f} MB, undamaged.", path.stat().st_size / 1000000.0))
 
 
 def _existing(folder: Path) -> Path:

@@ -10,6 +10,7 @@ from dataclasses import fields
 
 from medusa_core.chats.settings import SETTINGS
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import GROWTHS, ChatMessage, GenerateSettings
 from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
 
@@ -42,17 +43,18 @@ def admit_settings(settings: GenerateSettings) -> None:
     _check_numbers(settings)
     if not 0 <= settings.max_new_tokens <= _MAX_NEW_TOKENS:
         raise RequestError(
-            f"An answer of at most {settings.max_new_tokens} tokens makes no sense.",
+            tr("An answer of at most {0} tokens makes no sense.", settings.max_new_tokens),
             "Choose 1 or more, or 0 for what the context leaves.",
         )
     if not 0 <= settings.tree_rows <= MAX_TREE_ROWS:
         raise RequestError(
-            f"A tree can't have {settings.tree_rows} rows.",
-            f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
+            tr("A tree can't have {0} rows.", settings.tree_rows),
+            tr("Choose 1 to {0}, or 0 to let the engine choose.", MAX_TREE_ROWS),
         )
     if settings.growth not in GROWTHS:
         raise RequestError(
-            f"Drafts can't grow as {settings.growth!r}.", f"Choose one of {', '.join(GROWTHS)}."
+            tr("Drafts can't grow as {0}.", repr(settings.growth)),
+            tr("Choose one of {0}.", ", ".join(GROWTHS)),
         )
     _check_lookahead(settings)
     if len(settings.stop) > _MAX_STOPS or any(len(s) > _MAX_STOP_CHARS for s in settings.stop):
@@ -68,7 +70,9 @@ def admit_tools(tools: Sequence[str]) -> None:
         RequestError: There are too many, or one isn't a JSON object with a name.
     """
     if len(tools) > _MAX_TOOLS:
-        raise RequestError(f"{len(tools)} functions are too many.", f"Name {_MAX_TOOLS} at most.")
+        raise RequestError(
+            tr("{0} functions are too many.", len(tools)), tr("Name {0} at most.", _MAX_TOOLS)
+        )
     for tool in tools:
         try:
             function = json.loads(tool)
@@ -91,8 +95,8 @@ def admit_logprobs(num_logprobs: int) -> None:
     """
     if not -1 <= num_logprobs <= _MAX_LOGPROBS:
         raise RequestError(
-            f"{num_logprobs} alternatives to each token can't be given.",
-            f"Choose 0 to {_MAX_LOGPROBS}.",
+            tr("{0} alternatives to each token can't be given.", num_logprobs),
+            tr("Choose 0 to {0}.", _MAX_LOGPROBS),
         )
 
 
@@ -105,8 +109,8 @@ def check_threads(num_threads: int) -> None:
     most = 4 * (os.cpu_count() or 1)
     if not 0 <= num_threads <= most:
         raise RequestError(
-            f"{num_threads} threads make no sense here.",
-            f"Choose 1 to {most}, or 0 for the fastest count.",
+            tr("{0} threads make no sense here.", num_threads),
+            tr("Choose 1 to {0}, or 0 for the fastest count.", most),
         )
 
 
@@ -116,11 +120,12 @@ def _check_numbers(settings: GenerateSettings) -> None:
         value = getattr(settings, field.name)
         if isinstance(value, float) and not math.isfinite(value):
             raise RequestError(
-                f"{field.name.replace('_', ' ').capitalize()} is {value}.", "Choose a number."
+                tr("{0} is {1}.", field.name.replace("_", " ").capitalize(), value),
+                "Choose a number.",
             )
     if not 0 <= settings.temperature <= _MAX_TEMPERATURE:
         raise RequestError(
-            f"A temperature of {settings.temperature:.3g} makes no sense.",
+            tr("A temperature of {0:.3g} makes no sense.", settings.temperature),
             "Choose one between 0 and 2; 0 is greedy.",
         )
 
@@ -133,7 +138,8 @@ def _check_lookahead(settings: GenerateSettings) -> None:
             setting.read(getattr(settings, name))
         except (TypeError, ValueError) as error:
             raise RequestError(
-                f"{error}.", f"Choose a whole number from {setting.low:g} to {setting.high:g}."
+                tr("{0}.", error),
+                tr("Choose a whole number from {0:g} to {1:g}.", setting.low, setting.high),
             ) from error
 
 
@@ -143,6 +149,6 @@ def _check_text(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise RequestError(
-            f"{what} holds half a character at {error.start}, which isn't text.",
+            tr("{0} holds half a character at {1}, which isn't text.", what, error.start),
             "Type it again, or save the file it comes from as UTF-8.",
         ) from error

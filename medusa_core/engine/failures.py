@@ -18,6 +18,7 @@ from medusa_core.errors import (
     RequestError,
     TemplateError,
 )
+from medusa_core.i18n import tr
 from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import EngineLost, Event, Failed, Message
 from medusa_core.system import cuda
@@ -124,5 +125,5 @@ def _as_medusa_error(error: BaseException) -> MedusaError:
             "Close other programs, start a new chat, or choose a smaller model.",
         )
     return EngineError(
-        f"The engine failed: {type(error).__name__}.", "Try again; the log has the details."
+        tr("The engine failed: {0}.", type(error).__name__), "Try again; the log has the details."
     )

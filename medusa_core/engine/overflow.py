@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from medusa_core.engine.transcript import Transcript, transcribe, transcript_of
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, Role
 
@@ -254,21 +255,30 @@ def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) ->
         is_whole: The conversation isn't cut; False if it is the last message that is too long.
     """
     whole = target.config.context_tokens
-    what = "This chat" if is_whole else "The last message alone"
+    what = tr("This chat") if is_whole else tr("The last message alone")
     if limit == whole:
         hint = (
-            "Shorten the message, start a new chat, or let the oldest messages go (Context, in the "
-            "chat's settings)."
+            tr(
+                "Shorten the message, start a new chat, or let the oldest messages go (Context, in "
+                "the chat's settings)."
+            )
             if is_whole
-            else "Shorten it, or load the model with a longer context."
+            else tr("Shorten it, or load the model with a longer context.")
         )
     else:
-        hint = (
-            f"Answers that are written at once share the context of {whole:,} tokens: shorten the "
-            "message, or load the model with a longer context."
+        hint = tr(
+            "Answers that are written at once share the context of {0:,} tokens: shorten the "
+            "message, or load the model with a longer context.",
+            whole,
         )
     return RequestError(
-        f"{what} needs {num_tokens:,} tokens; {target.name}'s limit is {limit:,} with its answer.",
+        tr(
+            "{0} needs {1:,} tokens; {2}'s limit is {3:,} with its answer.",
+            what,
+            num_tokens,
+            target.name,
+            limit,
+        ),
         hint,
         num_tokens=num_tokens,
         context_tokens=limit,

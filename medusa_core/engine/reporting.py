@@ -11,6 +11,7 @@ from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import Transcript
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
@@ -81,7 +82,7 @@ class Report:
     def progress(self, num_total: int) -> Progress:
         """The event of a prefilled chunk of a prompt of `num_total` tokens."""
         num_done = len(self._session.token_ids)
-        text = f"Reading {num_done:,} of {num_total:,} tokens"
+        text = tr("Reading {0:,} of {1:,} tokens", num_done, num_total)
         return Progress(*self._ids, "prefill", num_done / num_total, text, num_done, num_total)
 
     def step(self, step: Step, index: int, num_rows: int, step_s: float) -> tuple[Event, ...]:

@@ -20,6 +20,7 @@ from medusa_core.engine.reporting import Report
 from medusa_core.engine.session import CacheReservation, Session
 from medusa_core.engine.transcript import Transcript
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerateSettings, StopReason
 from medusa_core.models.text.detokenizer import Detokenizer
@@ -135,8 +136,8 @@ def _resolve(
     admit_logprobs(request.num_logprobs)
     if not 1 <= request.shares <= _MAX_SHARES:
         raise RequestError(
-            f"The context can't be shared by {request.shares} answers.",
-            f"Choose 1 to {_MAX_SHARES}.",
+            tr("The context can't be shared by {0} answers.", request.shares),
+            tr("Choose 1 to {0}.", _MAX_SHARES),
         )
     if rule is None:
         request = replace(request, settings=with_greedy_at_zero(request.settings))
@@ -181,7 +182,8 @@ def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> 
     """
     if not drafter.can_draft(target):
         raise RequestError(
-            f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint_for(target)
+            tr("{0} can't use the drafter {1}.", target.name, repr(drafter.name)),
+            drafter.hint_for(target),
         )
     check_tokens(settings, target.config.vocab_size)
 

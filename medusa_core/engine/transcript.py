@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, ReasoningFormat, Role
 from medusa_core.models.text.detokenizer import Detokenizer
@@ -97,7 +98,7 @@ def transcript_of(token_ids: Sequence[int], target: Target) -> Transcript:
     foreign = next((one for one in token_ids if not 0 <= one < vocab_size), None)
     if foreign is not None:
         raise RequestError(
-            f"Token {foreign} is none of the model's {vocab_size}.",
+            tr("Token {0} is none of the model's {1}.", foreign, vocab_size),
             "Token ids belong to one model: look them up again after changing it.",
         )
     return Transcript(list(token_ids), [], None)
@@ -169,7 +170,7 @@ def _continued_ids(
         )
     if not 0 <= keep_tokens <= len(answer_ids) or tuple(answer_ids) != answer.token_ids:
         raise RequestError(
-            f"The answer can't be taken up again at token {keep_tokens}.",
+            tr("The answer can't be taken up again at token {0}.", keep_tokens),
             "Its tokens belong to another model or to another text: ask again instead.",
         )
     return answer_ids[:keep_tokens]
@@ -317,11 +318,15 @@ def _check_ids(token_ids: Sequence[int], target: Target) -> None:
     """
     if not token_ids:
         raise TemplateError(
-            f"The chat template of {target.name} writes nothing.", "Download the model again."
+            tr("The chat template of {0} writes nothing.", target.name), "Download the model again."
         )
     if min(token_ids) < 0 or max(token_ids) >= target.config.vocab_size:
         raise TokenizerError(
-            f"The tokenizer gives token {max(token_ids)}, but {target.name} knows only "
-            f"{target.config.vocab_size}.",
+            tr(
+                "The tokenizer gives token {0}, but {1} knows only {2}.",
+                max(token_ids),
+                target.name,
+                target.config.vocab_size,
+            ),
             "The tokenizer belongs to another model; download both again.",
         )

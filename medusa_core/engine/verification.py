@@ -16,6 +16,7 @@ import torch
 from medusa_core.engine.admission import admit
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import Alternative, GenerateSettings, Verified, VerifiedToken, Verify
 from medusa_core.speculation.tuning.chunks import Chunks
@@ -86,7 +87,7 @@ def _check(token_ids: list[int], target: Target) -> None:
     limit = target.config.context_tokens
     if len(token_ids) > limit:
         raise RequestError(
-            f"The text has {len(token_ids)} tokens, but {target.name} reads {limit}.",
+            tr("The text has {0} tokens, but {1} reads {2}.", len(token_ids), target.name, limit),
             "Shorten it.",
             num_tokens=len(token_ids),
             context_tokens=limit,
@@ -94,7 +95,7 @@ def _check(token_ids: list[int], target: Target) -> None:
     foreign = [i for i in token_ids if not 0 <= i < target.config.vocab_size]
     if foreign:
         raise RequestError(
-            f"Token {foreign[0]} is none of {target.name}.",
+            tr("Token {0} is none of {1}.", foreign[0], target.name),
             "The text was read by another model: verify it anew.",
         )
 

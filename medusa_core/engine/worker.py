@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import EngineError
+from medusa_core.i18n import tr
 from medusa_core.messages import Cancel, Command, Event, Failed, Message, Progress
 from medusa_core.system.installation import repair_command
 
@@ -112,7 +113,7 @@ class Worker:
 
     def _open_executor(self, first: Command) -> Executor:
         """Import torch and make the executor."""
-        self._notify(Progress(*first.ids, "import", 0.0, "Starting the engine"))
+        self._notify(Progress(*first.ids, "import", 0.0, tr("Starting the engine")))
         _preload_torch_libraries()
         # Importing torch creates 170,000 permanent objects. Garbage collection of them, now or
         # later, would hold the interpreter lock and freeze the window for a tenth of a second.

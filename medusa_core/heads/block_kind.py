@@ -16,6 +16,7 @@ from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.tensor_reader import linears_of, tensor_reader, tokens_of_columns
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.weights import no_memory
@@ -107,8 +108,11 @@ def _read(files: HeadFiles, target: HeadsTarget) -> BlockHead:
     _check_fit(parts, config)
     if (files.path / _MASK).exists():
         raise HeadsError(
-            f"This drafter brings the vector of its MASK as a pickle ({_MASK}), which can run code "
-            "when it is opened.",
+            tr(
+                "This drafter brings the vector of its MASK as a pickle ({0}), which can run code "
+                "when it is opened.",
+                _MASK,
+            ),
             "Choose a drafter that uses the model's own token vectors.",
         )
 
@@ -134,12 +138,20 @@ def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
     settings = parts.settings
     if settings.taps[-1] >= config.num_layers:
         raise HeadsError(
-            f"The drafter reads what leaves layer {settings.taps[-1] - 1}; a model of "
-            f"{config.num_layers} layers has none behind it.",
+            tr(
+                "The drafter reads what leaves layer {0}; a model of {1} layers has none behind "
+                "it.",
+                settings.taps[-1] - 1,
+                config.num_layers,
+            ),
             "Choose the drafter that was trained for this model.",
         )
     if settings.mask_id >= config.vocab_size:
         raise HeadsError(
-            f"The drafter's MASK is token {settings.mask_id}; the model has {config.vocab_size}.",
+            tr(
+                "The drafter's MASK is token {0}; the model has {1}.",
+                settings.mask_id,
+                config.vocab_size,
+            ),
             "Choose the drafter that was trained for this model.",
         )

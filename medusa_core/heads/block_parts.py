@@ -78,6 +78,7 @@ from medusa_core.heads.block_settings import (
     layer_sizes,
 )
 from medusa_core.heads.checks import Shapes, check_shapes, listed, llama_shapes, names_by_part
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -139,7 +140,7 @@ _LAYER_PARTS = (
 _GEMMA4_PARTS = ("post_attention_norm", "post_mlp_norm", "scale")
 _REQUIRED = ("fc", "features_norm", "last_norm")
 _MOST_LAYERS = 64
-_AGAIN = "Download the heads again."
+_AGAIN = tr("Download the heads again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,14 +224,14 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
         shapes,
         part_of,
         lambda unknown: HeadsError(
-            f"Tensors that belong to no block drafter: {unknown}.",
+            tr("Tensors that belong to no block drafter: {0}.", unknown),
             "Without them it would draft otherwise: choose another drafter.",
         ),
         ("rotary_emb.inv_freq", *_UNUSED),
     )
     count = 1 + max((int(part.split(".")[0]) for part in names if part[0].isdigit()), default=0)
     if count > _MOST_LAYERS:
-        raise HeadsError(f"The drafter has {count} layers.", _AGAIN)
+        raise HeadsError(tr("The drafter has {0} layers.", count), _AGAIN)
     of_layer: tuple[str, ...] = (*_LAYER_PARTS, "v")
     if "0.pre_mlp_norm" in names:
         names = {_gemma4_part(part): name for part, name in names.items()}
@@ -242,7 +243,7 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
         wanted += [*_SELECTOR, *(f"{i}.{part}" for i in range(count) for part in _CONVOLUTIONS)]
     missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(f"The block drafter lacks {listed(missing)}.", _AGAIN)
+        raise HeadsError(tr("The block drafter lacks {0}.", listed(missing)), _AGAIN)
     return names
 
 
@@ -271,7 +272,7 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
     check_shapes(
         shapes,
         of_parts,
-        "The weights and config.json belong to different heads: download both again.",
+        tr("The weights and config.json belong to different heads: download both again."),
     )
     every = [sum(f"{i}.{part}" in names for part in _BIASES) for i in range(num_layers)]
     if set(every) - {0, 4} or len(set(every)) > 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.checks import bad_setting, flag
+from medusa_core.i18n import tr
 from medusa_core.models.architecture import layer_types, positive, whole
 from medusa_core.models.blocks.spec import Activation, ActivationSpec
 from medusa_core.models.config import ModelConfig, parse_config
@@ -18,7 +19,7 @@ _OF_LAYERS = (
     *("max_position_embeddings", "vocab_size"),
 )
 _MOST_LAYERS, _MOST_TAPS, _MOST_PLACES, _MOST_TOKENS = 64, 32, 64, 1 << 24
-_AGAIN = "Download the heads again."
+_AGAIN = tr("Download the heads again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +123,13 @@ def check_variant(raw: Mapping[str, Any], kind: str) -> None:
     speculators = raw.get("speculators_model_type")
     if speculators not in (None, "dflash", "dflash2", "dspark"):
         raise HeadsError(
-            f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
+            tr("Drafts of the kind {0} aren't supported.", repr(str(speculators)[:40])),
             "Choose a DFlash or DSpark drafter for this model.",
         )
     markov = own.get("markov_head_type", raw.get("markov_head_type"))
     if kind == "dspark" and markov not in (None, "vanilla"):
         raise HeadsError(
-            f"A Markov head of the type {str(markov)[:40]!r} isn't supported.",
+            tr("A Markov head of the type {0} isn't supported.", repr(str(markov)[:40])),
             "Choose a DSpark drafter whose markov_head_type is vanilla.",
         )
     projector = own.get("projector_type", raw.get("projector_type"))
@@ -170,12 +171,13 @@ def layer_sizes(
     count = whole(layer, "num_hidden_layers", _MOST_LAYERS, config.num_layers)
     if count != config.num_layers:
         raise HeadsError(
-            f"config.json says {count} layers, the drafter has {config.num_layers}.", _AGAIN
+            tr("config.json says {0} layers, the drafter has {1}.", count, config.num_layers),
+            _AGAIN,
         )
     activation = layer.get("hidden_activation", layer.get("hidden_act", "silu"))
     if activation not in (Activation.SILU.value, Activation.GELU_TANH.value):
         raise HeadsError(
-            f"The activation {str(activation)[:40]!r} isn't supported.",
+            tr("The activation {0} isn't supported.", repr(str(activation)[:40])),
             "Choose a drafter with silu or gelu_pytorch_tanh.",
         )
     return replace(config, activation=ActivationSpec(Activation(activation)))

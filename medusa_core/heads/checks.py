@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from medusa_core.errors import HeadsError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -63,7 +64,9 @@ def check_shapes(
     """
     for name, shape in wanted:
         if tuple(shapes[name]) != shape:
-            raise HeadsError(f"{name} has shape {list(shapes[name])[:8]}, not {list(shape)}.", hint)
+            raise HeadsError(
+                tr("{0} has shape {1}, not {2}.", name, list(shapes[name])[:8], list(shape)), hint
+            )
 
 
 def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
@@ -82,7 +85,7 @@ def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
 
 def bad_setting(key: str) -> HeadsError:
     """Return the error for an invalid value of `config.json`."""
-    return HeadsError(f"config.json: {key} makes no sense.", "Download the heads again.")
+    return HeadsError(tr("config.json: {0} makes no sense.", key), "Download the heads again.")
 
 
 def check_sizes(
@@ -101,14 +104,18 @@ def check_sizes(
     """
     if hidden != config.hidden_size:
         raise HeadsError(
-            f"The heads are for a hidden size of {hidden}, the model has {config.hidden_size}.",
+            tr(
+                "The heads are for a hidden size of {0}, the model has {1}.",
+                hidden,
+                config.hidden_size,
+            ),
             "Choose the heads that were trained for this model.",
             heads=hidden,
             model=config.hidden_size,
         )
     if abs(vocabulary - config.vocab_size) > padding:
         raise HeadsError(
-            f"The heads have a vocabulary of {vocabulary}, the model {config.vocab_size}.",
+            tr("The heads have a vocabulary of {0}, the model {1}.", vocabulary, config.vocab_size),
             "Choose the heads that were trained for this model.",
             heads=vocabulary,
             model=config.vocab_size,

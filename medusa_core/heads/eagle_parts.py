@@ -25,6 +25,7 @@ from medusa_core.heads.checks import (
     llama_shapes,
     names_by_part,
 )
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -128,7 +129,11 @@ class EagleParts:
         fits = len(set(taps)) == self.num_features and all(0 <= t <= num_layers for t in taps)
         if not fits or list(taps) != sorted(taps):
             raise HeadsError(
-                f"The head reads layers {list(taps)}, which a model of {num_layers} layers hasn't.",
+                tr(
+                    "The head reads layers {0}, which a model of {1} layers hasn't.",
+                    list(taps),
+                    num_layers,
+                ),
                 "Choose the head that was trained for this model.",
             )
         return taps
@@ -169,7 +174,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
         shapes,
         part_of,
         lambda unknown: HeadsError(
-            f"Tensors that belong to no EAGLE head: {unknown}.",
+            tr("Tensors that belong to no EAGLE head: {0}.", unknown),
             "Without them it would draft otherwise: choose another head.",
         ),
         ("rotary_emb.inv_freq",),
@@ -184,7 +189,9 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     wanted += [f"{n}.{part}" for n in range(1, count) for part in (*_IN_EACH, "attention_norm")]
     missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(f"The EAGLE head lacks {listed(missing)}.", "Download the heads again.")
+        raise HeadsError(
+            tr("The EAGLE head lacks {0}.", listed(missing)), "Download the heads again."
+        )
     if count > 1 and not is_third:
         raise HeadsError("An EAGLE-1 head has one layer.", "Choose another head for this model.")
     layer = _layer_config(inner, shapes[names["o"]], raw, count)
@@ -220,7 +227,7 @@ def _check_kind(speculators: object, shapes: TensorShapes) -> None:
         )
     if speculators not in (None, "eagle3", "peagle"):
         raise HeadsError(
-            f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
+            tr("Drafts of the kind {0} aren't supported.", repr(str(speculators)[:40])),
             "Choose an EAGLE-3 head for this model.",
         )
 
@@ -248,8 +255,12 @@ def _check_norms(
     )
     if not agrees or (each and normed) or (not is_third and (each or normed)):
         raise HeadsError(
-            f"The norms of what the EAGLE head reads ({len(each) + normed} for {num_features} "
-            "states) aren't those of config.json.",
+            tr(
+                "The norms of what the EAGLE head reads ({0} for {1} states) aren't those of "
+                "config.json.",
+                len(each) + normed,
+                num_features,
+            ),
             "Download the heads again.",
         )
     queries, keys = ({p[:-6] for p in names if p.endswith(f"{c}_norm")} for c in "qk")
@@ -310,7 +321,7 @@ def _num_features(
     width = raw.get("target_hidden_size") or layer.hidden_size
     if len(fc) != 2 or type(width) is not int or width < 1 or fc[1] % width:
         raise HeadsError(
-            f"fc.weight has shape {list(fc)}, which isn't states of {width} numbers.",
+            tr("fc.weight has shape {0}, which isn't states of {1} numbers.", list(fc), width),
             "Download the heads again.",
         )
     return fc[1] // width
@@ -337,15 +348,19 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
         wanted |= {f"{index}.{part}": shape for part, shape in further.items()}
     masked = parts.names.get("masked_state")
     if masked is not None and math.prod(shapes[masked]) != features:
-        raise HeadsError(f"{masked} isn't {features} numbers.", "Download the heads again.")
+        raise HeadsError(
+            tr("{0} isn't {1} numbers.", masked, features), "Download the heads again."
+        )
     check_shapes(
         shapes,
         ((name, wanted[part]) for part, name in parts.names.items() if part in wanted),
-        "The weights and config.json belong to different heads: download both again.",
+        tr("The weights and config.json belong to different heads: download both again."),
     )
     if len(shapes[parts.names.get("is_drafted", parts.names["mlp_norm"])]) != 1:
         raise HeadsError("t2d isn't one value for each token.", "Download the heads again.")
     for part in ("embedding", "lm_head"):
         shape = shapes[parts.names[part]] if part in parts.names else (1, hidden)
         if len(shape) != 2 or shape[1] != hidden or not shape[0]:
-            raise HeadsError(f"{parts.names[part]} has shape {list(shape)}.", "Download it again.")
+            raise HeadsError(
+                tr("{0} has shape {1}.", parts.names[part], list(shape)), "Download it again."
+            )

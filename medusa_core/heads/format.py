@@ -14,6 +14,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads import formats
 from medusa_core.heads.weights import HeadSet
+from medusa_core.i18n import tr
 from medusa_core.system.registry import Registry
 
 
@@ -126,6 +127,6 @@ def find_format(names: frozenset[str]) -> HeadsFormat:
             return spec
     listed = ", ".join(sorted(names)[:8]) or "none at all"
     raise HeadsError(
-        f"Tensors that belong to no Medusa head: {listed}.",
-        f"Choose heads in one of the formats {', '.join(format_registry().names)}.",
+        tr("Tensors that belong to no Medusa head: {0}.", listed),
+        tr("Choose heads in one of the formats {0}.", ", ".join(format_registry().names)),
     )

@@ -24,6 +24,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.checks import bad_setting, flag, listed, names_by_part
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.layer_shapes import KvShape, rows_of
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -58,7 +59,7 @@ _OUTSIDE = {
 LAYER_NORMS = ("attention_norm", "post_attention_norm", "mlp_norm", "post_mlp_norm")
 _BIASES = ("q_bias", "o_bias")
 _REQUIRED = ("pre_projection", "post_projection", "last_norm")
-_AGAIN = "Download the assistant again."
+_AGAIN = tr("Download the assistant again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
         shapes,
         _part_of,
         lambda unknown: HeadsError(
-            f"Tensors that belong to no Gemma 4 assistant: {unknown}.",
+            tr("Tensors that belong to no Gemma 4 assistant: {0}.", unknown),
             "Without them it would draft otherwise: choose the assistant as Google published it.",
         ),
     )
@@ -124,7 +125,7 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
     wanted += ["centroids", "ordering"] if {"centroids", "ordering"} & names.keys() else []
     missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(f"The assistant lacks {listed(missing)}.", _AGAIN)
+        raise HeadsError(tr("The assistant lacks {0}.", listed(missing)), _AGAIN)
     return names
 
 
@@ -171,8 +172,10 @@ def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, .
     """
     if config.model_type not in FAMILIES or not config.has_native_family:
         raise HeadsError(
-            f"A Gemma 4 assistant reads keys and values of a Gemma 4, not of a {config.model_type}"
-            " model.",
+            tr(
+                "A Gemma 4 assistant reads keys and values of a Gemma 4, not of a {0} model.",
+                config.model_type,
+            ),
             "Choose the Gemma 4 that it was trained for, or go without it.",
         )
     last: dict[bool, RowsRead] = {}
@@ -190,8 +193,13 @@ def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, .
                 else f"{read_rows.shape.num_kv_heads} of {read_rows.shape.head_dim}"
             )
             raise HeadsError(
-                f"Layer {index} of the assistant reads keys of layers that see {kind}, in other "
-                f"heads than the model has ({has}).",
+                tr(
+                    "Layer {0} of the assistant reads keys of layers that see {1}, in other heads "
+                    "than the model has ({2}).",
+                    index,
+                    kind,
+                    has,
+                ),
                 "Choose the assistant that was trained for this model.",
             )
         found.append(read_rows)
@@ -205,7 +213,7 @@ def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
         raise bad_setting("text_config")
     for key in ("enable_moe_block", "use_double_wide_mlp"):
         if inner.get(key):
-            raise HeadsError(f"Assistants with {key} aren't supported.", _AGAIN)
+            raise HeadsError(tr("Assistants with {0} aren't supported.", key), _AGAIN)
     wanted = {
         **inner,
         "num_kv_shared_layers": 0,
@@ -218,7 +226,11 @@ def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
         raise HeadsError(error.message, _AGAIN) from error
     if layers.num_layers != count:
         raise HeadsError(
-            f"config.json describes {layers.num_layers} layers, but the assistant has {count}.",
+            tr(
+                "config.json describes {0} layers, but the assistant has {1}.",
+                layers.num_layers,
+                count,
+            ),
             _AGAIN,
         )
     return layers
@@ -280,6 +292,6 @@ def _check_shapes(parts: AssistantParts, shapes: TensorShapes) -> None:
             }.get(part, (hidden,))
         if tuple(shapes[name]) != wanted or not parts.width:
             raise HeadsError(
-                f"{name} has shape {list(shapes[name])}, not {list(wanted or ())}.",
+                tr("{0} has shape {1}, not {2}.", name, list(shapes[name]), list(wanted or ())),
                 "The weights and config.json belong to different assistants: download both again.",
             )

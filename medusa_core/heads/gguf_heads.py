@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.gguf_format import GgufHeadsFormat, find_gguf_format
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
 from medusa_core.models.checkpoints.gguf_config import TITLE, base_model_of, config_of
@@ -71,7 +72,7 @@ def _rename_tensors(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, GgufTensor]:
     for theirs, tensor in gguf.tensors.items():
         name = spec.published(theirs)
         if name in named:
-            raise HeadsError(f"The file holds {name} twice.", "Download the file again.")
+            raise HeadsError(tr("The file holds {0} twice.", name), "Download the file again.")
         if theirs not in spec.unread and theirs != _READ_ELSEWHERE:
             named[name] = tensor
     return named

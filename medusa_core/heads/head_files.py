@@ -12,6 +12,7 @@ from pathlib import Path
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.gguf_heads import open_gguf_heads
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.system.files.gguf import SUFFIX, is_first, is_gguf
@@ -91,11 +92,14 @@ def _check_weights(folder: Path) -> None:
     pickle = next((name for name in _PICKLES if (folder / name).exists()), None)
     if pickle is not None:
         raise HeadsError(
-            f"These heads are a pickle ({pickle}), which can run code when it is opened.",
-            "Get them as safetensors; or, if you trust where they come from, convert them once: "
-            f"medusa convert {folder}",
+            tr("These heads are a pickle ({0}), which can run code when it is opened.", pickle),
+            tr(
+                "Get them as safetensors; or, if you trust where they come from, convert them "
+                "once: medusa convert {0}",
+                folder,
+            ),
         )
     raise HeadsError(
-        f"No {_FILES[0]} in {folder}.",
+        tr("No {0} in {1}.", _FILES[0], folder),
         "Choose a folder with heads, or a GGUF file of them; or go without heads.",
     )

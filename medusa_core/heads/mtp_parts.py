@@ -19,6 +19,7 @@ from medusa_core.heads.mtp_layouts import (
     MtpLayout,
     layout_of,
 )
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.blocks.sizes import FINAL_NORM, block_tensors
 from medusa_core.models.blocks.spec import BlockTensors
@@ -28,7 +29,7 @@ from medusa_core.system.files.safetensors_header import TensorShapes
 
 # Keys of config.json for the number of such layers.
 _COUNTS = ("mtp_num_hidden_layers", "num_nextn_predict_layers")
-WITHOUT = "Load the model without heads, or download it again."
+WITHOUT = tr("Load the model without heads, or download it again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,10 @@ def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
     layout = layout_of(shapes, config.model_type)
     if layout is None:
         raise HeadsError(
-            f"No layer for multi-token prediction that is known of {config.model_type} models.",
+            tr(
+                "No layer for multi-token prediction that is known of {0} models.",
+                config.model_type,
+            ),
             "Choose a Qwen3.5, GLM or MiMo model that has one, or go without heads.",
         )
     layer = _layer_config(config)
@@ -68,15 +72,17 @@ def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
         first_layer,
         lambda name: own if (own := first_layer[name]) in wanted else None,
         lambda unknown: HeadsError(
-            f"Tensors that belong to no layer for multi-token prediction: {unknown}.", WITHOUT
+            tr("Tensors that belong to no layer for multi-token prediction: {0}.", unknown), WITHOUT
         ),
     )
     if missing := [name for name in wanted if name not in stored]:
-        raise HeadsError(f"The layer for multi-token prediction lacks {listed(missing)}.", WITHOUT)
+        raise HeadsError(
+            tr("The layer for multi-token prediction lacks {0}.", listed(missing)), WITHOUT
+        )
     check_shapes(
         shapes,
         ((name, wanted[own]) for own, name in stored.items()),
-        "The weights and config.json belong to different models: download both again.",
+        tr("The weights and config.json belong to different models: download both again."),
     )
     return MtpParts(layout, stored, layer)
 

@@ -19,6 +19,7 @@ from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import HeadsTarget, MedusaHeads
 from medusa_core.heads.tensor_reader import check_finite, linears_of
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -148,13 +149,16 @@ def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:
             parts[part] = name
     if unknown:
         raise HeadsError(
-            f"Tensors that belong to no Medusa head: {listed(unknown)}.",
-            f"In the format {spec.name} they have no place: choose other heads, or download again.",
+            tr("Tensors that belong to no Medusa head: {0}.", listed(unknown)),
+            tr(
+                "In the format {0} they have no place: choose other heads, or download again.",
+                spec.name,
+            ),
         )
     for part, name in parts.items():
         if len(shapes[name]) != (1 if part.kind in (TensorRole.BIAS, TensorRole.TOKEN_MAP) else 2):
             raise HeadsError(
-                f"{name} has shape {list(shapes[name])}.",
+                tr("{0} has shape {1}.", name, list(shapes[name])),
                 "Choose other heads, or download these again.",
             )
     return parts
@@ -173,7 +177,7 @@ def _num_layers(parts: _Parts) -> list[int]:
     ]
     heads = sorted({part.head for part in own})
     if heads != list(range(len(heads))):
-        raise HeadsError(f"Heads {heads} are not numbered from 0 on.", "Download them again.")
+        raise HeadsError(tr("Heads {0} are not numbered from 0 on.", heads), "Download them again.")
     counts = []
     misplaced: list[str] = []
     for head in heads:
@@ -183,7 +187,7 @@ def _num_layers(parts: _Parts) -> list[int]:
         misplaced += [parts[part] for part in of_head if not _is_in_place(part, layers)]
     if misplaced:
         raise HeadsError(
-            f"Tensors that belong to no layer of their head: {listed(sorted(misplaced))}.",
+            tr("Tensors that belong to no layer of their head: {0}.", listed(sorted(misplaced))),
             "A layer before them is missing: download the heads again.",
         )
     return counts
@@ -239,13 +243,13 @@ def _check_alike(heads: HeadSet) -> None:
     )
     if wrong or len({b for _, b in layers}) > 1:
         raise HeadsError(
-            f"The residual layers are not all {hidden} wide.", "Download the heads again."
+            tr("The residual layers are not all {0} wide.", hidden), "Download the heads again."
         )
     one = None if heads.projection is None else tuple(heads.projection.shape)
     for shape in (projection, one):
         if shape is not None and (len(shape) != 2 or shape[1] != hidden):
             raise HeadsError(
-                f"A projection has shape {list(shape)}, not [vocabulary, {hidden}].",
+                tr("A projection has shape {0}, not [vocabulary, {1}].", list(shape), hidden),
                 "Download the heads again.",
             )
     _check_token_map(heads)
@@ -258,8 +262,11 @@ def _check_token_map(heads: HeadSet) -> None:
     ids = heads.token_map
     if heads.num_columns is None or tuple(ids.shape) != (heads.num_columns,):
         raise HeadsError(
-            f"token_map has shape {list(ids.shape)}, the heads draft from {heads.num_columns} "
-            "tokens.",
+            tr(
+                "token_map has shape {0}, the heads draft from {1} tokens.",
+                list(ids.shape),
+                heads.num_columns,
+            ),
             "Download the heads again.",
         )
     if len(set(ids.tolist())) != len(ids) or int(ids.min()) < 0:

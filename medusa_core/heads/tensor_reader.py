@@ -9,6 +9,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.medusa import BuildLinear
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -83,7 +84,7 @@ def check_finite(name: str, tensor: Tensor) -> Tensor:
         HeadsError: It has: drafts would be meaningless.
     """
     if not bool(torch.isfinite(tensor).all()):
-        raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
+        raise HeadsError(tr("{0} holds what is no number.", name), "Download the heads again.")
     return tensor
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import format_registry
 from medusa_core.heads.weights import HeadSet
+from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import AtomicFile
 from medusa_core.system.files.disk_errors import disk_errors
 
@@ -47,12 +48,12 @@ def write_heads(heads: HeadSet, format_name: str, folder: Path, base_model: str)
     spec = format_registry().get(format_name)
     if spec.write is None:
         raise HeadsError(
-            f"Heads aren't written as {format_name}.", "Choose v0.1, v2 or vllm instead."
+            tr("Heads aren't written as {0}.", format_name), "Choose v0.1, v2 or vllm instead."
         )
     written = spec.write(heads, base_model)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors.items()}
     path = folder / written.file_name
-    with disk_errors(HeadsError, folder, "Choose another folder, or make space."):
+    with disk_errors(HeadsError, folder, tr("Choose another folder, or make space.")):
         folder.mkdir(parents=True, exist_ok=True)
         with AtomicFile(path, private=False) as part:
             save_file(tensors, part, metadata={"format": "pt"})

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from medusa_core.errors import DiskFullError
 from medusa_core.hub.boundary import Boundary, printable
 from medusa_core.hub.watch import Stopped
+from medusa_core.i18n import tr
 
 _POLL_S = 0.1
 
@@ -87,6 +88,6 @@ def _try_acquire(lock: FileLock) -> bool:
 def _unusable(path: Path, error: OSError) -> DiskFullError:
     """Make the error for a lock file that can't be created."""
     return DiskFullError(
-        f"{printable(str(path))} can't be locked: {error.strerror or error}.",
+        tr("{0} can't be locked: {1}.", printable(str(path)), error.strerror or error),
         "Choose another folder for models, or look at the rights of this one.",
     )

@@ -21,6 +21,7 @@ from medusa_core.hub.bounds import (
     MAX_REPO_CHARS,
     SHOWN_CHARS,
 )
+from medusa_core.i18n import tr
 
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -68,7 +69,9 @@ def check_repo(repo: str) -> None:
         NotFoundError: It is none.
     """
     if not is_repo(repo):
-        raise NotFoundError(f"{printable(repo)!r} is no name of a repository.", "Write owner/name.")
+        raise NotFoundError(
+            tr("{0} is no name of a repository.", repr(printable(repo))), "Write owner/name."
+        )
 
 
 def check_revision(revision: str) -> None:
@@ -79,7 +82,7 @@ def check_revision(revision: str) -> None:
     """
     if not is_safe_path(revision):
         raise NotFoundError(
-            f"{printable(revision)!r} is no name of a revision.",
+            tr("{0} is no name of a revision.", repr(printable(revision))),
             "Write a branch, a tag or a commit.",
         )
 
@@ -227,7 +230,7 @@ class Boundary:
     def _outside(self, path: Path) -> RequestError:
         """Make the error for a path outside of the cache."""
         return RequestError(
-            f"{printable(str(path))} leads out of the cache {printable(str(self.root))}.",
+            tr("{0} leads out of the cache {1}.", printable(str(path)), printable(str(self.root))),
             "Nothing was changed there; look at the links among its folders.",
         )
 

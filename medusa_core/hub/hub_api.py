@@ -21,6 +21,7 @@ from medusa_core.hub.refusals import (
 )
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire, with_deadline
+from medusa_core.i18n import tr
 
 _OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _BAD = 200, 401, 403, 404, 400
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -94,7 +95,7 @@ def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
     if status < _BAD:
         return unreadable(about, f"its status is {status}")
     if code == "RevisionNotFound":
-        return NotFoundError(f"{about} has no such revision.", "Leave the revision out.")
+        return NotFoundError(tr("{0} has no such revision.", about), "Leave the revision out.")
     if code == "GatedRepo" or status == _FORBIDDEN:
         return access_error(settings, about)
     if status == _UNAUTHORIZED and settings.token and not code:

@@ -24,6 +24,7 @@ from medusa_core.hub.bounds import MAX_FILE_BYTES, MAX_LISTED_FILES
 from medusa_core.hub.hub_api import query_hub
 from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
+from medusa_core.i18n import tr
 from medusa_core.system.files.gguf import (
     SUFFIX,
     is_first,
@@ -177,26 +178,32 @@ class Listing:
             return
         if self.ggufs:
             raise UnusableRepoError(
-                f"{self.repo} holds {len(self.ggufs)} GGUF files, of which one is enough.",
-                f"Choose one: --file {printable(self.ggufs[0].path)}, for example.",
+                tr("{0} holds {1} GGUF files, of which one is enough.", self.repo, len(self.ggufs)),
+                tr("Choose one: --file {0}, for example.", printable(self.ggufs[0].path)),
                 kind="gguf",
             )
         if companions := [file.path for file in self.files if file.path.endswith(SUFFIX)]:
             raise UnusableRepoError(
-                f"{self.repo} holds only files that go with a model, such as "
-                f"{printable(companions[0])}.",
+                tr(
+                    "{0} holds only files that go with a model, such as {1}.",
+                    self.repo,
+                    printable(companions[0]),
+                ),
                 "Choose the repository of the model itself, and this one as its heads.",
             )
         if self.pickles:
             raise UnusableRepoError(
-                f"{self.repo} holds only pickles such as {printable(self.pickles[0].path)}, "
-                "which can run code when they are opened.",
+                tr(
+                    "{0} holds only pickles such as {1}, which can run code when they are opened.",
+                    self.repo,
+                    printable(self.pickles[0].path),
+                ),
                 "Look for a version in safetensors; or, if you trust the author, download with "
                 "--convert, which looks through them first.",
                 kind="pickle",
             )
         raise UnusableRepoError(
-            f"{self.repo} holds no weights.", "Choose a repository with .safetensors files."
+            tr("{0} holds no weights.", self.repo), "Choose a repository with .safetensors files."
         )
 
     def _check_file(self) -> None:
@@ -204,8 +211,11 @@ class Listing:
         found = {file.path for file in self.parts_of(self.file)}
         if not found or len(found) < len(names_of(Path(self.file).name)):
             raise UnusableRepoError(
-                f"{self.repo} has no GGUF file {printable(self.file)}, or not all of it.",
-                f"It has {', '.join(printable(file.path) for file in self.ggufs[:8]) or 'none'}.",
+                tr("{0} has no GGUF file {1}, or not all of it.", self.repo, printable(self.file)),
+                tr(
+                    "It has {0}.",
+                    ", ".join(printable(file.path) for file in self.ggufs[:8]) or "none",
+                ),
             )
 
 

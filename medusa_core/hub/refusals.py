@@ -14,13 +14,16 @@ from medusa_core.errors import (
 )
 from medusa_core.hub.boundary import printable
 from medusa_core.hub.settings import HUB_ENDPOINT, HubSettings
+from medusa_core.i18n import tr
 
 
 def access_error(settings: HubSettings, repo: str) -> AccessError:
     """Make the error for a gated repository: a token is needed, or terms are to be accepted."""
     return AccessError(
-        f"{repo} is gated: its owner asks who you are.",
-        f"Accept its terms at {settings.terms_url(repo)}, then enter a token of your account.",
+        tr("{0} is gated: its owner asks who you are.", repo),
+        tr(
+            "Accept its terms at {0}, then enter a token of your account.", settings.terms_url(repo)
+        ),
         url=settings.terms_url(repo),
     )
 
@@ -36,7 +39,7 @@ def unknown_token() -> AccessError:
 def no_repository(repo: str) -> NotFoundError:
     """Make the error for a repository that doesn't exist or is private."""
     return NotFoundError(
-        f"There is no repository {repo}, or you may not see it.",
+        tr("There is no repository {0}, or you may not see it.", repo),
         "Check the name; private ones need a token.",
     )
 
@@ -45,8 +48,8 @@ def unreachable(settings: HubSettings, reason: str) -> NetworkError:
     """Make the error for a Hub that can't be reached."""
     name = "Hugging Face" if settings.endpoint == HUB_ENDPOINT else printable(settings.endpoint)
     return NetworkError(
-        f"Can't reach {name}. Are you online?",
-        f"It may also be the proxy or HF_ENDPOINT: {printable(reason)}.",
+        tr("Can't reach {0}. Are you online?", name),
+        tr("It may also be the proxy or HF_ENDPOINT: {0}.", printable(reason)),
     )
 
 
@@ -58,7 +61,7 @@ def unreadable(source: str, reason: str) -> AnswerError:
         reason: Defect of the response, as a clause.
     """
     return AnswerError(
-        f"The Hub's answer about {printable(source)} can't be read: {printable(reason)}.",
+        tr("The Hub's answer about {0} can't be read: {1}.", printable(source), printable(reason)),
         "Nothing was changed. Check HF_ENDPOINT and the proxy, or try again later.",
     )
 
@@ -66,8 +69,11 @@ def unreadable(source: str, reason: str) -> AnswerError:
 def disk_full(folder: Path, missing: int) -> DiskFullError:
     """Make the error for a disk with too little room."""
     return DiskFullError(
-        f"Needs {missing / 1e9:.1f} GB more on the disk with {printable(str(folder))} "
-        "(2 GB is kept free).",
+        tr(
+            "Needs {0:.1f} GB more on the disk with {1} (2 GB is kept free).",
+            missing / 1000000000.0,
+            printable(str(folder)),
+        ),
         "Make room, or choose another folder; then resume: nothing is lost.",
         missing_bytes=missing,
     )
@@ -76,7 +82,7 @@ def disk_full(folder: Path, missing: int) -> DiskFullError:
 def unwritable(folder: Path, error: OSError) -> DiskFullError:
     """Make the error for a disk that is full or can't be written."""
     return DiskFullError(
-        f"{printable(str(folder))} can't be written: {error.strerror or error}.",
+        tr("{0} can't be written: {1}.", printable(str(folder)), error.strerror or error),
         "Make room on the disk, or choose another folder; then resume.",
     )
 

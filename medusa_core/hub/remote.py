@@ -19,6 +19,7 @@ from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.refusals import access_error, unreachable, unreadable
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Head, Wire
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.gguf_config import config_of, gguf_errors
 from medusa_core.models.config import ModelConfig, parse_config
@@ -129,7 +130,7 @@ def _gguf_header(
             except CheckpointError:
                 if count >= min(first.size, _HEADER_BYTES[-1]):
                     raise
-    raise CheckpointError(f"{first.path} has no header that can be read.", "Choose another.")
+    raise CheckpointError(tr("{0} has no header that can be read.", first.path), "Choose another.")
 
 
 def _model_in(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
@@ -214,9 +215,13 @@ def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, 
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} of {listing.repo} is no JSON.", "Choose another.") from error
+        raise CheckpointError(
+            tr("{0} of {1} is no JSON.", path, listing.repo), "Choose another."
+        ) from error
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path} of {listing.repo} is no JSON object.", "Choose another.")
+        raise CheckpointError(
+            tr("{0} of {1} is no JSON object.", path, listing.repo), "Choose another."
+        )
     return value
 
 
@@ -246,8 +251,8 @@ def _check(settings: HubSettings, listing: Listing, path: str, head: Head, start
     if head.status in _REFUSED:
         raise access_error(settings, listing.repo)
     if head.status == _NOT_FOUND:
-        raise NotFoundError(f"{listing.repo} has no {path}.", "Choose another repository.")
+        raise NotFoundError(tr("{0} has no {1}.", listing.repo, path), "Choose another repository.")
     if head.status >= _ERRORS:
-        raise HubError(f"The Hub failed ({head.status}).", "Try again later.")
+        raise HubError(tr("The Hub failed ({0}).", head.status), "Try again later.")
     if head.status != _PARTIAL and (head.status != _OK or start):
         raise unreadable(listing.repo, f"its status is {head.status}")

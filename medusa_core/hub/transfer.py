@@ -25,6 +25,7 @@ from medusa_core.hub.settings import HubSettings, HubTimeouts
 from medusa_core.hub.speed import RateLimiter
 from medusa_core.hub.watch import Stopped, TransferMonitor
 from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire
+from medusa_core.i18n import tr
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,11 @@ class Transfer:
                 log.warning("%s arrived damaged", file.path)
                 _restart(part, watch)
         raise IntegrityError(
-            f"{printable(file.path)} arrived damaged twice: its hash isn't what "
-            f"{self._listing.repo} says.",
+            tr(
+                "{0} arrived damaged twice: its hash isn't what {1} says.",
+                printable(file.path),
+                self._listing.repo,
+            ),
             "Try again later, or over another network.",
         )
 
@@ -129,7 +133,7 @@ class Transfer:
         timeouts = self._settings.timeouts
         if is_hopeless or failures > timeouts.max_tries:
             raise NetworkError(
-                f"{self._listing.repo} can't be fetched: {retry}.",
+                tr("{0} can't be fetched: {1}.", self._listing.repo, retry),
                 "Check the network connection, and resume the download later: nothing is lost.",
             )
         wait_s = retry.wait_s if retry.wait_s is not None else _backoff_s(timeouts, failures)
@@ -161,7 +165,7 @@ class Transfer:
             raise access_error(self._settings, self._listing.repo)
         if status == _NOT_FOUND:
             raise NotFoundError(
-                f"{self._listing.repo} has no {printable(file.path)} any more.",
+                tr("{0} has no {1} any more.", self._listing.repo, printable(file.path)),
                 "Start the download anew.",
             )
         if status == _BAD_RANGE:
@@ -184,7 +188,7 @@ class Transfer:
         etag = etag.removeprefix("W/").strip('"')
         if etag and etag not in (file.blob_id, file.git_id):
             raise IntegrityError(
-                f"{printable(file.path)} has changed on the Hub while it was fetched.",
+                tr("{0} has changed on the Hub while it was fetched.", printable(file.path)),
                 "Start the download anew: it takes the new version.",
             )
 

@@ -19,6 +19,7 @@ from typing import Any
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.speed import StallDetector
 from medusa_core.hub.watch import Stopped
+from medusa_core.i18n import tr
 
 log = logging.getLogger(__name__)
 
@@ -210,7 +211,7 @@ def with_deadline(pieces: Iterator[bytes], seconds: float) -> Iterator[bytes]:
     end = time.monotonic() + seconds
     for piece in pieces:
         if time.monotonic() > end:
-            raise BrokenError(f"the answer took longer than {seconds:.0f} s")
+            raise BrokenError(tr("the answer took longer than {0:.0f} s", seconds))
         yield piece
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from medusa_core.errors import PlanError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.offload_forecast import (
     ForecastDevice,
     OffloadPlan,
@@ -162,9 +163,9 @@ def host_formats(
 
     lack = ""
     if not config.has_native_family:
-        lack = "Transformers computes this model as a whole."
+        lack = tr("Transformers computes this model as a whole.")
     elif options.cluster or options.adapter_dir is not None or options.policy is not None:
-        lack = "With an adapter, a policy or a cluster, a card computes all of its layers."
+        lack = tr("With an adapter, a policy or a cluster, a card computes all of its layers.")
     if formats.device != "cpu" and not lack:
         processor = hardware_of(torch.device("cpu"))
         return resolve_host_formats(options.formats, options.dtype, processor, config.stored)

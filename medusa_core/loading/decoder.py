@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from medusa_core.errors import CheckpointError, ClusterError
+from medusa_core.i18n import tr
 from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.plan import (
     weights_bytes,
@@ -150,7 +151,7 @@ def open_decoder(
             "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
             "Leave out --cache-quant and --sparse-attention.",
         )
-    report("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster}")
+    report("weights", 0.0, tr("Dividing the layers of {0} at {1}", parts.title, options.cluster))
     return open_on(
         join(options.cluster),
         parts.files,
@@ -167,9 +168,9 @@ def _open_transformers(parts: DecoderParts, report: OnProgress) -> Opened:
     from medusa_core.models.through_transformers.weights import read_transformers_model
     from medusa_core.runtime.runner.transformers import TransformersRunner
 
-    report("weights", 0.0, f"Reading the weights of {parts.title}")
+    report("weights", 0.0, tr("Reading the weights of {0}", parts.title))
     model = read_transformers_model(parts.files.path, parts.config, parts.precision, parts.formats)
-    report("weights", 1.0, f"Trying what {parts.title} can do")
+    report("weights", 1.0, tr("Trying what {0} can do", parts.title))
     return Opened(model, TransformersRunner(model, parts.precision), model.num_parameters)
 
 
@@ -184,7 +185,7 @@ def _read_decoder(
     if store is not None:
         return _read_in_tiers(parts, store, report)
     config, formats = parts.config, parts.formats
-    text = f"Reading the weights of {parts.title}"
+    text = tr("Reading the weights of {0}", parts.title)
     after_part = _progress(config, text, report)
     if plan.cpu_parts is not None:
         return parts.decoder(None, after_part, plan.cpu_parts)

@@ -15,6 +15,7 @@ from medusa_core.errors import HeadsFileError, ModelError
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import Heads, chosen_heads, is_heads_folder, kind_of, shape_of_files
 from medusa_core.heads.medusa import HeadsTarget, SharedWeights
+from medusa_core.i18n import tr
 from medusa_core.loading.cpu_parts import host_formats
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import formats_for_policy, plan_target
@@ -162,7 +163,7 @@ def _open_model(path: Path) -> ModelFiles:
     except ModelError as error:
         if path.is_dir() and is_heads_folder(path):
             raise HeadsFileError(
-                f"{path.name} holds heads, which draft for a model, and no model.",
+                tr("{0} holds heads, which draft for a model, and no model.", path.name),
                 "Load the model, and this folder as its heads: under Drafter, or with --heads.",
             ) from error
         raise
@@ -209,7 +210,7 @@ def _read_heads(
     files: HeadFiles, parts: DecoderParts, shared_weights: SharedWeights, report: OnProgress
 ) -> tuple[Heads, TreePresets | None]:
     """Read heads, and trees for those that draft by ranks."""
-    report("heads", 1.0, f"Reading the heads of {files.path.name}")
+    report("heads", 1.0, tr("Reading the heads of {0}", files.path.name))
     kind = kind_of(files.checkpoint.names)
     target = HeadsTarget(parts.config, parts.precision, shared_weights, parts.formats)
     heads = kind.read(files, target)

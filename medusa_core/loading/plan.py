@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PlanError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.cpu_parts import place_parts
 from medusa_core.memory.budget import GIB, limit_budget
 from medusa_core.memory.placement import Planner
@@ -142,7 +143,7 @@ def plan_target(
         RequestError: The options can't be carried out.
     """
     if options.memory_gib < 0:
-        raise RequestError(f"{options.memory_gib:g} GiB of memory is less than nothing.")
+        raise RequestError(tr("{0:g} GiB of memory is less than nothing.", options.memory_gib))
     budget = limit_budget(live_budget(options.device), options.memory_gib)
     planner = Planner(config, heads, formats, budget, options.sessions, draft_model, adapter, host)
     requested = min(options.context_tokens, config.context_tokens)
@@ -173,7 +174,11 @@ def plan_target(
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan
     raise PlanError(
-        f"This model needs {-plan.free_bytes / GIB:.1f} GiB more than {budget.name} has free.",
+        tr(
+            "This model needs {0:.1f} GiB more than {1} has free.",
+            -plan.free_bytes / GIB,
+            budget.name,
+        ),
         _way_out(options, plan.max_context),
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
@@ -200,8 +205,11 @@ def _plan_policy(
     plan = planner.place(policy, context_tokens)
     if plan.fit is Fit.NO and not options.ignores_plan:
         raise PlanError(
-            f"This policy needs {_mib(-plan.free_bytes)} MiB more than {planner.budget.name} has "
-            "free.",
+            tr(
+                "This policy needs {0} MiB more than {1} has free.",
+                _mib(-plan.free_bytes),
+                planner.budget.name,
+            ),
             "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
             "one that has room is searched.",
             missing_bytes=-plan.free_bytes,
@@ -211,7 +219,10 @@ def _plan_policy(
     missing = needed - offload_room(options).memory_bytes if needed else 0
     if missing > 0 and not options.ignores_plan:
         raise PlanError(
-            f"This policy needs {_mib(missing)} MiB more of the computer's memory than is free.",
+            tr(
+                "This policy needs {0} MiB more of the computer's memory than is free.",
+                _mib(missing),
+            ),
             "Let more lie on the disk, or fewer sequences be computed.",
             missing_bytes=missing,
             max_context=0,
@@ -226,17 +237,19 @@ def _mib(num_bytes: int) -> str:
 
 def _way_out(options: LoadOptions, max_context: int) -> str:
     """Return what to do if a model doesn't fit."""
-    hint = (
+    hint = tr(
         "Choose a smaller weight format or a smaller model, or close other programs; or name a "
         "folder for its layers with --tier-disk."
     )
     if max_context:
-        hint = (
-            f"It fits with a context of {max_context:,} tokens; or choose a smaller weight format."
+        hint = tr(
+            "It fits with a context of {0:,} tokens; or choose a smaller weight format.",
+            max_context,
         )
     elif options.has_disk:
-        hint = (
-            "Even with its layers on the disk, what stays in memory has no room: token vectors, "
-            "projection, cache and two layers. Give it more memory, or choose a smaller model."
+        hint = tr(
+            "Even with its layers on the disk, what stays in memory has no room: token "
+            "vectors, projection, cache and two layers. Give it more memory, or choose a "
+            "smaller model."
         )
     return hint

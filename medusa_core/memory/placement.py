@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.plan import (
     NO_ADAPTER,
@@ -391,11 +392,14 @@ class CpuLayers(NamedTuple):
         """
         if options.experts not in EXPERT_PLACES:
             raise RequestError(
-                f"Experts can't be in {options.experts!r}.", f"Choose {', '.join(EXPERT_PLACES)}."
+                tr("Experts can't be in {0}.", repr(options.experts)),
+                tr("Choose {0}.", ", ".join(EXPERT_PLACES)),
             )
         wanted = options.cpu_layers
         if wanted is not None and wanted < 0:
-            raise RequestError(f"{wanted} layers can't be computed.", "Choose 0 or more, or auto.")
+            raise RequestError(
+                tr("{0} layers can't be computed.", wanted), "Choose 0 or more, or auto."
+            )
         usable = {layer for layer, block in enumerate(config.blocks) if block.host_linears}
         moe = {layer for layer in usable if config.blocks[layer].moe is not None}
         if options.experts == "ram" and not moe:

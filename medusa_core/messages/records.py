@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from medusa_core.i18n import tr
+
 
 class Role(str, Enum):
     """Role of a chat message."""
@@ -112,11 +114,15 @@ class Move(NamedTuple):
         """Description of the move, for people."""
         others = ", ".join(self.successors)
         if self.reason is MoveReason.LOST:
-            text = f"{self.place} is lost: its layers ({self.num_layers}) are now at {others}."
+            text = tr(
+                "{0} is lost: its layers ({1}) are now at {2}.", self.place, self.num_layers, others
+            )
         elif self.reason is MoveReason.SLOW:
-            text = f"{self.place} is slow: {self.num_layers} of the layers went to {others}."
+            text = tr(
+                "{0} is slow: {1} of the layers went to {2}.", self.place, self.num_layers, others
+            )
         else:
-            text = f"{others} joined and took {self.num_layers} of the layers."
+            text = tr("{0} joined and took {1} of the layers.", others, self.num_layers)
         return text
 
 

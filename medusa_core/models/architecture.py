@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypedDict
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models import arch
 from medusa_core.models.blocks.spec import ActivationSpec, BlockSpec, RoutingSpec, Scoring
 from medusa_core.models.gguf_architecture import GgufArchitecture
@@ -23,7 +24,7 @@ MAX_INTERMEDIATE = 1 << 19
 MAX_EXPERTS = 1 << 12
 MAX_TOKENS = 1 << 20
 LEAST, MOST = 1e-30, 1e12  # numbers of a configuration; what is divided by them stays finite
-AGAIN = "Download config.json again."
+AGAIN = tr("Download config.json again.")
 
 
 class LocalRope(NamedTuple):
@@ -167,7 +168,7 @@ class ArchConfig:
         """
         found = self.raw.get(key) or []
         if not isinstance(found, list) or not all(isinstance(index, int) for index in found):
-            raise ModelError(f"config.json: {key} is no list of layers.", AGAIN)
+            raise ModelError(tr("config.json: {0} is no list of layers.", key), AGAIN)
         return frozenset(found)
 
 
@@ -229,7 +230,7 @@ def find_arch(model_type: str) -> Arch:
     for spec in arch_registry().specs:
         if spec.name == model_type:
             return spec
-    raise unknown_family(model_type, "no family here describes them")
+    raise unknown_family(model_type, tr("no family here describes them"))
 
 
 def unknown_family(model_type: str, reason: str) -> ModelError:
@@ -240,7 +241,11 @@ def unknown_family(model_type: str, reason: str) -> ModelError:
         reason: The reason, for people.
     """
     return ModelError(
-        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {reason}.",
+        tr(
+            "Models of type {0} aren't supported: {1}.",
+            reprlib.repr(model_type or "unknown"),
+            reason,
+        ),
         "Choose one of Llama, Mistral, Qwen 2 to 3.5, Gemma, Granite, LFM2, Phi, OLMo, SmolLM3 and "
         "their relatives, or most others that write text, which run through transformers.",
     )
@@ -286,7 +291,12 @@ def whole(raw: Mapping[str, Any], key: str, most: int, default: int | None = Non
     value = default if value is None else value
     if not is_whole(value, 1, most):
         raise ModelError(
-            f"config.json: {key} is {reprlib.repr(value)}, not a whole number from 1 to {most:,}.",
+            tr(
+                "config.json: {0} is {1}, not a whole number from 1 to {2:,}.",
+                key,
+                reprlib.repr(value),
+                most,
+            ),
             AGAIN,
         )
     return value
@@ -303,7 +313,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
         return default
     if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
-            f"config.json: {key} is {reprlib.repr(value)}, not a positive number.", AGAIN
+            tr("config.json: {0} is {1}, not a positive number.", key, reprlib.repr(value)), AGAIN
         )
     return float(value)
 
@@ -326,5 +336,5 @@ def sliding_window(raw: Mapping[str, Any]) -> int | None:
     if window is None:
         return None
     if not is_whole(window, 1, 1 << 62):
-        raise ModelError(f"config.json: sliding_window is {reprlib.repr(window)}.", AGAIN)
+        raise ModelError(tr("config.json: sliding_window is {0}.", reprlib.repr(window)), AGAIN)
     return window

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.architecture import (
@@ -323,8 +324,11 @@ def parse_config(
     model.setdefault("activation", _activation(raw))
     if len(blocks) != settings.num_layers:
         raise ModelError(
-            f"config.json: {len(blocks)} layers are described, and there are "
-            f"{settings.num_layers}.",
+            tr(
+                "config.json: {0} layers are described, and there are {1}.",
+                len(blocks),
+                settings.num_layers,
+            ),
             "Download config.json again.",
         )
     context = whole(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
@@ -407,8 +411,10 @@ def _check_layers(config: ModelConfig) -> None:
     for shape in config.state_layers[:1]:
         if shape.state_size > _MAX_STATE:
             raise ModelError(
-                f"config.json: a layer's state has {shape.state_size:,} numbers; no model's is so "
-                "large.",
+                tr(
+                    "config.json: a layer's state has {0:,} numbers; no model's is so large.",
+                    shape.state_size,
+                ),
                 "Download config.json again.",
             )
     if all(isinstance(shape, NoShape) for shape in config.layers):
@@ -420,8 +426,11 @@ def _check_layers(config: ModelConfig) -> None:
     for routing in routings:
         if routing.num_experts_per_tok > routing.num_experts:
             raise ModelError(
-                f"config.json: each token takes {routing.num_experts_per_tok} of "
-                f"{routing.num_experts} experts.",
+                tr(
+                    "config.json: each token takes {0} of {1} experts.",
+                    routing.num_experts_per_tok,
+                    routing.num_experts,
+                ),
                 "Download config.json again.",
             )
 
@@ -431,26 +440,29 @@ def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     _check_layers(config)
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
-            f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads "
-            "evenly.",
+            tr(
+                "{0} attention heads can't share {1} KV heads evenly.",
+                config.num_heads,
+                config.num_kv_heads,
+            ),
             "Download config.json again.",
         )
     pairs = config.head_rows.rotary_dim // 2
     for factors in (config.rope.factors, config.rope.long_factors):
         if factors and len(factors) != pairs:
             raise ModelError(
-                f"Rope scaling has {len(factors)} factors for {pairs} pairs.",
+                tr("Rope scaling has {0} factors for {1} pairs.", len(factors), pairs),
                 "Download config.json again.",
             )
     if config.head_dim % 2 or config.head_rows.rotary_dim % 2:
         raise ModelError(
-            f"head_dim {config.head_dim} is odd; rotary embedding needs pairs.",
+            tr("head_dim {0} is odd; rotary embedding needs pairs.", config.head_dim),
             "Download config.json again.",
         )
     wanted = config.activation.kind.value
     if (activation := raw.get("hidden_activation", raw.get("hidden_act", wanted))) != wanted:
         raise ModelError(
-            f"The activation {_shown(activation)} isn't supported; only {wanted} is.",
+            tr("The activation {0} isn't supported; only {1} is.", _shown(activation), wanted),
             "Choose another model, such as a Llama.",
         )
 
@@ -468,7 +480,7 @@ def _read_rope(raw: Mapping[str, Any]) -> RopeConfig:
     )  # dynamic NTK changes nothing within the context
     if kind not in _ROPE_KINDS:
         raise ModelError(
-            f"Rope scaling of type {kind!r} isn't supported.",
+            tr("Rope scaling of type {0} isn't supported.", repr(kind)),
             "Supported are default, linear, dynamic, llama3, yarn and longrope.",
         )
     old = scaling.get("original_max_position_embeddings") or raw.get(
@@ -515,7 +527,7 @@ def _check_rope(kind: str, theta: float, old: int, scaling: Mapping[str, Any]) -
         or (kind == "llama3" and low == high)
     ):
         raise ModelError(
-            f"Rope scaling of type {kind} has numbers that make no sense.",
+            tr("Rope scaling of type {0} has numbers that make no sense.", kind),
             "Download config.json again.",
         )
 
@@ -568,9 +580,12 @@ def _read_quantization(raw: Mapping[str, Any]) -> Packing | None:
         if spec.name == method and isinstance(quantization, Mapping):
             return spec.parse(quantization)
     raise ModelError(
-        f"The checkpoint is quantized already ({_text(method)}).",
-        f"Of quantized ones {', '.join(stored_registry().names)} are supported: choose one of "
-        "these, or the unquantized version of this model.",
+        tr("The checkpoint is quantized already ({0}).", _text(method)),
+        tr(
+            "Of quantized ones {0} are supported: choose one of these, or the unquantized version "
+            "of this model.",
+            ", ".join(stored_registry().names),
+        ),
     )
 
 
@@ -581,7 +596,7 @@ def _read_eos(raw: Mapping[str, Any], generation: Mapping[str, Any]) -> tuple[in
     are_ids = all(isinstance(token, int) and not isinstance(token, bool) for token in ids)
     if not are_ids or len(ids) > _MOST_EOS:
         raise ModelError(
-            f"eos_token_id {_shown(value)} is neither a number nor a short list of numbers.",
+            tr("eos_token_id {0} is neither a number nor a short list of numbers.", _shown(value)),
             "Download the model again.",
         )
     return tuple(ids)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.models.quant.card_linear import working_types
 from medusa_core.models.quant.choice import cache_dtype
 from medusa_core.models.quant.format import Hardware
@@ -138,7 +139,9 @@ def _why_not(device: torch.device, multiply: Multiply) -> str:
     except RuntimeError as error:
         log.warning("%s can't be used", device, exc_info=error)
         major, minor = cuda.capability(device)
-        reason = "no kernels for it" if "no kernel image" in str(error) else "no working driver"
+        reason = (
+            tr("no kernels for it") if "no kernel image" in str(error) else tr("no working driver")
+        )
         return (
             f"{cuda.name(device)} can't be used: this torch has {reason} "
             f"(compute capability {major}.{minor})."
@@ -148,7 +151,9 @@ def _why_not(device: torch.device, multiply: Multiply) -> str:
 
 def _named_device(device: str) -> torch.device:
     """Parse a device name; by default the first GPU if there is one."""
-    no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
+    no_device = RequestError(
+        tr("There is no device {0}.", repr(device)), "Choose cpu, cuda or cuda:N."
+    )
     try:
         chosen = torch.device(device or ("cuda" if cuda.num_cards() else "cpu"))
     except RuntimeError as error:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models import stored_formats
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.system.registry import Registry
@@ -93,7 +94,7 @@ def is_quantized(checkpoint: Checkpoint, part: LinearSpec, suffix: str) -> bool:
     found = [f"{piece.name}.{suffix}" in checkpoint.names for piece in part.pieces]
     if any(found) and not all(found):
         raise CheckpointError(
-            f"Of {part.name} only some tensors are quantized.", "Choose another checkpoint."
+            tr("Of {0} only some tensors are quantized.", part.name), "Choose another checkpoint."
         )
     return all(found)
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 
 # Decodes rows: uint8 [n, bytes] → [n, columns]
 Decode = Callable[[Tensor], Tensor]
@@ -108,7 +109,8 @@ class FileTable:
         while done < len(row):
             if not (count := self._file.readinto(row[done:])):
                 raise CheckpointError(
-                    f"{self._stored.path.name} has become shorter.", "Download the file again."
+                    tr("{0} has become shorter.", self._stored.path.name),
+                    "Download the file again.",
                 )
             done += count
 
@@ -116,5 +118,6 @@ class FileTable:
 def _unreadable(path: Path, error: OSError) -> CheckpointError:
     """Make the error for a file that can't be read."""
     return CheckpointError(
-        f"{path} can't be read: {error.strerror or error}.", "Check the disk, then load it again."
+        tr("{0} can't be read: {1}.", path, error.strerror or error),
+        "Check the disk, then load it again.",
     )

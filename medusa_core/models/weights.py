@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.sizes import EMBEDDING
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -257,8 +258,10 @@ class CheckpointWeights(WeightReader):
         changes = self._adapter is not None and self._adapter.shape.changes(part)
         if changes and not is_unmerged(self._config, part):
             raise AdapterError(
-                f"{part.name} is quantized, though config.json doesn't say so: no adapter can be "
-                "added.",
+                tr(
+                    "{0} is quantized, though config.json doesn't say so: no adapter can be added.",
+                    part.name,
+                ),
                 "Download config.json again.",
             )
 
@@ -308,7 +311,7 @@ def read_table(
 def no_memory(part: str) -> OutOfMemoryError:
     """Make the error for a part that doesn't fit in memory."""
     return OutOfMemoryError(
-        f"No memory for {part}.",
+        tr("No memory for {0}.", part),
         "Choose a smaller weight format (q4 on a CPU, nf4-dq on a card), keep the token vectors in "
         "RAM, or close other programs.",
         part=part,

@@ -6,6 +6,7 @@ import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 
 _SCHEMES = ("http", "https")
 _ROUTES = ("/chat/completions", "/completions", "/models", "/responses")  # often pasted, too
@@ -91,6 +92,6 @@ def _no_address(text: str) -> RequestError:
     """Make the error for an invalid address; it never quotes a password."""
     shown = "This" if "@" in text else text[:100] or "Nothing"  # a password must not get into a log
     return RequestError(
-        f"{shown} is no address of a server.",
+        tr("{0} is no address of a server.", shown),
         "Write one such as http://localhost:8080/v1.",
     )

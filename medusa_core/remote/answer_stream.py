@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
+from medusa_core.i18n import tr
 from medusa_core.messages import Generate, GenerationDone, StepDone, StopReason
 from medusa_core.remote.chat_body import chat_body
 from medusa_core.remote.chunk import AnswerChunk, read_chunk
@@ -39,7 +40,7 @@ async def answer_events(
                 if (step := answer.add(chunk)) is not None:
                     yield step
         if not answer.finish:
-            raise broken_off(connection.place, "it ended without saying why")
+            raise broken_off(connection.place, tr("it ended without saying why"))
     except asyncio.CancelledError:
         yield answer.done(StopReason.CANCELLED)
         return
@@ -61,11 +62,11 @@ async def _chunks(
         async for piece in response.pieces:
             body += piece
             if len(body) > MOST_ANSWER_BYTES:
-                raise unreadable_answer(place, "it has no end")
+                raise unreadable_answer(place, tr("it has no end"))
         yield read_chunk(bytes(body), place, key)
     else:
         kind = response.content_type.partition(";")[0][:50] or "of no kind"
-        raise unreadable_answer(place, f"it is {kind}")
+        raise unreadable_answer(place, tr("it is {0}", kind))
 
 
 async def event_data(pieces: AsyncIterator[bytes], server: str) -> AsyncIterator[bytes]:
@@ -83,7 +84,7 @@ async def event_data(pieces: AsyncIterator[bytes], server: str) -> AsyncIterator
         if line.startswith(_DATA):
             lines.append(line[len(_DATA) :].removeprefix(b" "))
             if sum(map(len, lines)) > MOST_LINE_BYTES:
-                raise unreadable_answer(server, "an event is too long")
+                raise unreadable_answer(server, tr("an event is too long"))
         elif not line and lines:
             yield b"\n".join(lines)
             lines.clear()
@@ -97,11 +98,11 @@ async def _lines(pieces: AsyncIterator[bytes], server: str) -> AsyncIterator[byt
     async for piece in pieces:
         num_bytes += len(piece)
         if num_bytes > MOST_ANSWER_BYTES:
-            raise unreadable_answer(server, "it has no end")
+            raise unreadable_answer(server, tr("it has no end"))
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             yield line.removesuffix(b"\r")
         if len(rest) > MOST_LINE_BYTES:
-            raise unreadable_answer(server, "a line has no end")
+            raise unreadable_answer(server, tr("a line has no end"))
     if rest:
         yield rest.removesuffix(b"\r")

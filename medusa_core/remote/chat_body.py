@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
 
 _GREEDY = "greedy"
@@ -40,16 +41,17 @@ def _check(request: Generate) -> None:
     """Refuse features that only local models have."""
     lack = ""
     if request.prompt_ids:
-        lack = "go on behind tokens"
+        lack = tr("go on behind tokens")
     elif request.grammar:
-        lack = "follow a grammar"
+        lack = tr("follow a grammar")
     elif request.num_logprobs >= 0:
-        lack = "tell how likely tokens are"
+        lack = tr("tell how likely tokens are")
     elif request.keep_tokens is not None:
-        lack = "keep a part of an answer"
+        lack = tr("keep a part of an answer")
     if lack:
         raise RequestError(
-            f"A model of another machine can't {lack}.", "Load a model of this computer for that."
+            tr("A model of another machine can't {0}.", lack),
+            "Load a model of this computer for that.",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from medusa_core.i18n import tr
 from medusa_core.remote.refusals import failed_within, message_in, unreadable_answer
 
 _MOST = 1 << 40
@@ -68,15 +69,15 @@ def read_chunk(data: bytes, server: str, key: str) -> AnswerChunk:
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise unreadable_answer(server, "it is no JSON") from error
+        raise unreadable_answer(server, tr("it is no JSON")) from error
     if not isinstance(raw, dict):
-        raise unreadable_answer(server, "it is no object")
+        raise unreadable_answer(server, tr("it is no object"))
     if raw.get("error"):
         raise failed_within(server, message_in(raw["error"]), key)
     figures = _figures(_object(raw.get("usage")), _object(raw.get("timings")))
     choices = raw.get("choices")
     if not isinstance(choices, list):
-        raise unreadable_answer(server, "it holds no choices")
+        raise unreadable_answer(server, tr("it holds no choices"))
     choice = _object(choices[0]) if choices else {}
     # Servers without streaming send a whole message.
     part = _object(choice.get("delta")) or _object(choice.get("message"))

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 
 from medusa_core.errors import EndpointError
+from medusa_core.i18n import tr
 from medusa_core.remote.address import is_loopback_url
 from medusa_core.remote.refusals import (
     broken_off,
@@ -100,11 +101,11 @@ class EndpointConnection:
             async with asyncio.timeout(self.timeouts.list_s), self.stream("GET", path) as response:
                 body = await _whole_body(response.pieces, _MOST_JSON_BYTES)
         except TimeoutError as error:
-            raise no_connection(self.place, "it takes too long") from error
+            raise no_connection(self.place, tr("it takes too long")) from error
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            what = "it is a page" if "html" in response.content_type else "it is no JSON"
+            what = tr("it is a page") if "html" in response.content_type else tr("it is no JSON")
             raise unreadable_answer(self.place, what) from error
 
     @asynccontextmanager
@@ -136,7 +137,7 @@ class EndpointConnection:
                 raise await self._refusal(url, response)
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise unreadable_answer(
-                    self.place, "it is compressed, though that wasn't asked for"
+                    self.place, tr("it is compressed, though that wasn't asked for")
                 )
             content_type = response.headers.get("content-type", "")
             yield EndpointResponse(content_type, self._pieces(response))
@@ -174,22 +175,22 @@ class EndpointConnection:
             if isinstance(cause, ssl.SSLCertVerificationError):
                 return untrusted(self.place, cause.verify_message)
             if isinstance(cause, ssl.SSLError):
-                return untrusted(self.place, "the encryption fails")
+                return untrusted(self.place, tr("the encryption fails"))
             cause = cause.__cause__ or cause.__context__
         if isinstance(error, httpx2.RemoteProtocolError):
-            return unreadable_answer(self.place, "it isn't HTTP")
+            return unreadable_answer(self.place, tr("it isn't HTTP"))
         return no_connection(self.place, _reason(error))
 
 
 def _reason(error: Exception) -> str:
     """Describe a connection error for users."""
-    reason = f"the connection failed ({type(error).__name__})"
+    reason = tr("the connection failed ({0})", type(error).__name__)
     if isinstance(error, httpx2.TimeoutException):
-        reason = "it is silent"
+        reason = tr("it is silent")
     elif isinstance(error, httpx2.ConnectError):
-        reason = "nothing answers there"
+        reason = tr("nothing answers there")
     elif isinstance(error, httpx2.RemoteProtocolError):
-        reason = "the connection was cut"
+        reason = tr("the connection was cut")
     return reason
 
 

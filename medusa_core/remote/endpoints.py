@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from medusa_core.errors import CheckpointError, StorageError
+from medusa_core.i18n import tr
 from medusa_core.messages import EndpointModel
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
@@ -105,5 +106,5 @@ def _read_all(path: Path) -> tuple[Endpoint, ...]:
 def _write_all(path: Path, endpoints: tuple[Endpoint, ...]) -> None:
     """Replace the file."""
     text = json.dumps({_ALL: [record_json.as_json(one) for one in endpoints]}, indent=1)
-    with disk_errors(StorageError, path, "Make room on the disk, or see who may write there."):
+    with disk_errors(StorageError, path, tr("Make room on the disk, or see who may write there.")):
         replace_text(path, f"{text}\n")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from medusa_core.errors import CheckpointError, StorageError
+from medusa_core.i18n import tr
 from medusa_core.remote.endpoints import Endpoints
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.disk_errors import disk_errors
@@ -148,7 +149,7 @@ class KeyStore:
     def _write(self, keys: dict[str, str]) -> None:
         """Write the file; without keys it is deleted."""
         with disk_errors(
-            StorageError, self._path, "Make room on the disk, or see who may write there."
+            StorageError, self._path, tr("Make room on the disk, or see who may write there.")
         ):
             if keys:
                 replace_text(self._path, json.dumps(keys))

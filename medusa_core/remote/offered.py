@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from medusa_core.i18n import tr
 from medusa_core.remote.connection import EndpointConnection
 from medusa_core.remote.refusals import unknown_model, unreadable_answer
 
@@ -35,7 +36,7 @@ async def offered_models(connection: EndpointConnection) -> tuple[OfferedModel, 
     raw = await connection.get_json("/models")
     entries = raw.get("data") if isinstance(raw, dict) else None
     if not isinstance(entries, list):
-        raise unreadable_answer(connection.place, "it holds no list of models")
+        raise unreadable_answer(connection.place, tr("it holds no list of models"))
     models = (_offered(entry) for entry in entries[:_MOST_MODELS])
     return tuple({model.model_id: model for model in models if model is not None}.values())
 

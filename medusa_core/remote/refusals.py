@@ -23,6 +23,7 @@ from medusa_core.errors import (
     EndpointUnreachableError,
     OfflineError,
 )
+from medusa_core.i18n import tr
 
 _NO_KEY, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 401, 403, 404, 429
 _REDIRECTS, _WRONG, _FAILED = 300, 400, 500
@@ -52,26 +53,28 @@ def refusal_of(
         server: Name of the endpoint.
         key: API key, which the error must not quote.
     """
-    reason = quoted(_reason_in(body), key) or "it says no more"
+    reason = quoted(_reason_in(body), key) or tr("it says no more")
     if _REDIRECTS <= status < _WRONG:
         target = _host_of(headers.get("location", ""), url)
         return EndpointUnreachableError(
-            f"{server} sends requests on to {quoted(target, key) or 'another address'}.",
+            tr("{0} sends requests on to {1}.", server, quoted(target, key) or "another address"),
             "Nothing was sent there. Connect that address itself if you trust it.",
         )
     if status in (_NO_KEY, _FORBIDDEN):
         return _key_error(server, has_key=bool(key))
     if status == _NOT_FOUND:
         return EndpointModelError(
-            f"{server} doesn't know the model or the address: {reason}.",
+            tr("{0} doesn't know the model or the address: {1}.", server, reason),
             "Check the address and the model under Models, Other machines.",
         )
     if status == _TOO_MANY:
         return _busy_error(server, headers.get("retry-after", ""))
     if status >= _FAILED:
-        return EndpointFailedError(f"{server} failed ({status}): {reason}.", "Try again later.")
+        return EndpointFailedError(
+            tr("{0} failed ({1}): {2}.", server, status, reason), "Try again later."
+        )
     return EndpointFailedError(
-        f"{server} refuses the request ({status}): {reason}.",
+        tr("{0} refuses the request ({1}): {2}.", server, status, reason),
         "It may not know one of the settings of this chat; choose the usual ones.",
     )
 
@@ -79,7 +82,7 @@ def refusal_of(
 def no_connection(server: str, reason: str) -> EndpointUnreachableError:
     """Return the error for a failed connection."""
     return EndpointUnreachableError(
-        f"{server} can't be reached: {reason}.",
+        tr("{0} can't be reached: {1}.", server, reason),
         "See whether the server runs, and check its address and the network.",
     )
 
@@ -87,7 +90,7 @@ def no_connection(server: str, reason: str) -> EndpointUnreachableError:
 def untrusted(server: str, reason: str) -> EndpointUnreachableError:
     """Return the error for an invalid certificate."""
     return EndpointUnreachableError(
-        f"{server} can't prove who it is: {reason}.",
+        tr("{0} can't prove who it is: {1}.", server, reason),
         "Nothing was sent. Its certificate must be valid for this address.",
     )
 
@@ -95,7 +98,7 @@ def untrusted(server: str, reason: str) -> EndpointUnreachableError:
 def unreadable_answer(server: str, reason: str) -> EndpointAnswerError:
     """Return the error for a response that can't be parsed."""
     return EndpointAnswerError(
-        f"The answer of {server} can't be read: {reason}.",
+        tr("The answer of {0} can't be read: {1}.", server, reason),
         "Check that the address is that of an OpenAI-compatible server.",
     )
 
@@ -103,16 +106,16 @@ def unreadable_answer(server: str, reason: str) -> EndpointAnswerError:
 def broken_off(server: str, reason: str) -> EndpointAnswerError:
     """Return the error for an answer that was cut off."""
     return EndpointAnswerError(
-        f"The answer of {server} broke off: {reason}.",
+        tr("The answer of {0} broke off: {1}.", server, reason),
         "What has come is kept; Continue goes on with it.",
     )
 
 
 def failed_within(server: str, message: str, key: str) -> EndpointFailedError:
     """Return the error that a server sends within an answer."""
-    reason = quoted(message, key) or "it says no more"
+    reason = quoted(message, key) or tr("it says no more")
     return EndpointFailedError(
-        f"{server} failed while it answered: {reason}.",
+        tr("{0} failed while it answered: {1}.", server, reason),
         "Try again later.",
     )
 
@@ -120,8 +123,8 @@ def failed_within(server: str, message: str, key: str) -> EndpointFailedError:
 def unknown_model(server: str, model_id: str, offered: tuple[str, ...]) -> EndpointModelError:
     """Return the error for a model that the endpoint doesn't have."""
     return EndpointModelError(
-        f"{server} has no model {quoted(model_id, '')}.",
-        f"It offers: {quoted(', '.join(offered), '') or 'none'}.",
+        tr("{0} has no model {1}.", server, quoted(model_id, "")),
+        tr("It offers: {0}.", quoted(", ".join(offered), "") or "none"),
     )
 
 
@@ -149,7 +152,7 @@ def _host_of(location: str, url: str) -> str:
 
 def _key_error(server: str, *, has_key: bool) -> EndpointKeyError:
     """Make the error for a missing or wrong key."""
-    message = f"{server} refuses the key." if has_key else f"{server} wants a key."
+    message = tr("{0} refuses the key.", server) if has_key else tr("{0} wants a key.", server)
     return EndpointKeyError(
         message, "Enter it under Models, Other machines, or set MEDUSA_ENDPOINT_KEY."
     )
@@ -158,8 +161,8 @@ def _key_error(server: str, *, has_key: bool) -> EndpointKeyError:
 def _busy_error(server: str, retry_after: str) -> EndpointBusyError:
     """Make the error for an overloaded endpoint."""
     wait_s = _wait_s(retry_after)
-    hint = "Try again later." if wait_s is None else f"Try again in {wait_s} s."
-    return EndpointBusyError(f"{server} has too much to do.", hint, retry_after_s=wait_s or 0)
+    hint = tr("Try again later.") if wait_s is None else tr("Try again in {0} s.", wait_s)
+    return EndpointBusyError(tr("{0} has too much to do.", server), hint, retry_after_s=wait_s or 0)
 
 
 def _wait_s(retry_after: str) -> int | None:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from medusa_core.errors import Cancelled, EngineError, MedusaError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import (
     NO_PLAN,
     AnswerStarted,
@@ -174,8 +175,11 @@ class RemoteEngine:
             kind, message, hint = type(error).__name__, error.message, error.hint
         else:
             log.error("a request to another machine failed", exc_info=error)
-            kind, message = EngineError.__name__, f"The engine failed: {type(error).__name__}."
-            hint = "Try again; the log has the details."
+            kind, message = (
+                EngineError.__name__,
+                tr("The engine failed: {0}.", type(error).__name__),
+            )
+            hint = tr("Try again; the log has the details.")
         self._send(Failed(*command.ids, kind, message, hint))
 
     # The model ------------------------------------------------------------------------------------
@@ -186,7 +190,7 @@ class RemoteEngine:
         if command.is_offline:
             raise offline_error()
         ids = command.ids
-        self._send(Progress(*ids, "connect", 0.0, f"Asking {model.place} for its models"))
+        self._send(Progress(*ids, "connect", 0.0, tr("Asking {0} for its models", model.place)))
         key = command.key or await asyncio.to_thread(
             self._find_key, command.keys_dir, model.endpoint
         )

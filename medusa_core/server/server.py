@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.application import HttpApplication
@@ -60,7 +61,7 @@ class Server:
         """
         if not options.api_key and not is_loopback(options.host):
             raise RequestError(
-                f"At {options.host} other computers reach the server, and it has no key.",
+                tr("At {0} other computers reach the server, and it has no key.", options.host),
                 "Give it one with --api-key.",
             )
         self._options, self._make_client = options, make_client
@@ -185,7 +186,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
             listening.bind((host, port))
         except (OSError, OverflowError) as error:
             raise RequestError(
-                f"The server can't listen at {host}, port {port}: {error}.",
+                tr("The server can't listen at {0}, port {1}: {2}.", host, port, error),
                 "Choose another port; another server may run there already.",
             ) from error
         yield listening

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from medusa_core.errors import EngineError, MedusaError
+from medusa_core.i18n import tr
 from medusa_core.server.server import Server
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class ServerThread:
             log.exception("the server ended")
             self._on_failed(
                 EngineError(
-                    f"The server ended: {type(error).__name__}.", "Start it again; see the log."
+                    tr("The server ended: {0}.", type(error).__name__),
+                    "Start it again; see the log.",
                 )
             )

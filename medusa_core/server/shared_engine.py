@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from medusa_core.api import Engine, EventSink
 from medusa_core.errors import EngineError
+from medusa_core.i18n import tr
 from medusa_core.messages import (
     FINAL_EVENTS,
     Cancel,
@@ -157,8 +158,8 @@ class JoinedEngine:
     def fail_open_requests(self) -> None:
         """Fail all open requests after the engine has died."""
         for session_id, request_id in tuple(self._open):
-            message = "The engine stopped working and was started again."
-            hint = "Try again once the model is loaded."
+            message = tr("The engine stopped working and was started again.")
+            hint = tr("Try again once the model is loaded.")
             self.receive(Failed(session_id, request_id, EngineError.__name__, message, hint))
 
 

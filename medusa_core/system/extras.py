@@ -6,6 +6,7 @@ import importlib.util
 from dataclasses import dataclass
 
 from medusa_core.errors import MissingExtraError
+from medusa_core.i18n import tr
 from medusa_core.system.installation import command_for_extra
 
 
@@ -32,8 +33,8 @@ class Extra:
         missing = [one for one in self.modules if importlib.util.find_spec(one) is None]
         if missing:
             raise MissingExtraError(
-                f"Not installed: {', '.join(missing)}.",
-                f"Install it: {command_for_extra(self.name)}{self.note}",
+                tr("Not installed: {0}.", ", ".join(missing)),
+                tr("Install it: {0}{1}", command_for_extra(self.name), self.note),
             )
 
 

@@ -1504,10 +1504,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Eine Stelle in der Antwort ist negativ.</translation>
     </message>
     <message>
-        <source>A policy says how many answers are written at once.</source>
-        <translation>Eine Policy sagt, wie viele Antworten zugleich geschrieben werden.</translation>
-    </message>
-    <message>
         <source>A processor has no memory below its own.</source>
         <translation>Ein Prozessor hat keinen Speicher unter dem eigenen.</translation>
     </message>
@@ -1590,10 +1586,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Another program is using {0}.</source>
         <translation>Ein anderes Programm benutzt {0}.</translation>
-    </message>
-    <message>
-        <source>Answers that are written at once share the context of {0} tokens: shorten the message, or load the model with a longer context.</source>
-        <translation>Antworten, die zugleich entstehen, teilen sich den Kontext von {0} Token: Kürzen Sie die Nachricht, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
     <message>
         <source>Asking {0} for its models</source>
@@ -1888,10 +1880,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wählen Sie eine Fassung dieses Modells, die ohne desc_act entstand, oder eine GGUF-Datei.</translation>
     </message>
     <message>
-        <source>Choose a whole number from {0} to {1}.</source>
-        <translation>Wählen Sie eine ganze Zahl von {0} bis {1}.</translation>
-    </message>
-    <message>
         <source>Choose an EAGLE-3 head for this model.</source>
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
     </message>
@@ -2166,6 +2154,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Choose whole numbers of 4 or 8 bits</source>
         <translation>Wählen Sie ganze Zahlen von 4 oder 8 Bit</translation>
+    </message>
+    <message>
+        <source>Choose {0}.</source>
+        <translation>Wählen Sie {0}.</translation>
     </message>
     <message>
         <source>Close Medusa Chat and start it again: it sets the file aside and keeps what it can.</source>
@@ -2456,20 +2448,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Köpfe werden nicht als {0} geschrieben.</translation>
     </message>
     <message>
-        <source>Heads that read the state {0} layers before the last aren&apos;t supported.</source>
-        <translation>Köpfe, die den Zustand {0} Schichten vor der letzten lesen, werden nicht unterstützt.</translation>
-    </message>
-    <message>
         <source>Heads {0} are not numbered from 0 on.</source>
         <translation>Die Köpfe {0} sind nicht von 0 an nummeriert.</translation>
     </message>
     <message>
         <source>Hugging Face doesn&apos;t know your token.</source>
         <translation>Hugging Face kennt Ihr Token nicht.</translation>
-    </message>
-    <message>
-        <source>Hydra heads of the architecture {0} aren&apos;t supported.</source>
-        <translation>Hydra-Köpfe der Architektur {0} werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>Hydra heads with a layer of attention aren&apos;t supported.</source>
@@ -2498,10 +2482,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Internal error: a pass read KV rows that were not prefetched.</source>
         <translation>Interner Fehler: Ein Durchlauf hat KV-Zeilen gelesen, die nicht vorab geladen wurden.</translation>
-    </message>
-    <message>
-        <source>It fits with a context of {0} tokens; or choose a smaller weight format.</source>
-        <translation>Mit einem Kontext von {0} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
         <source>It has {0} and {1}: download config.json again.</source>
@@ -2628,10 +2608,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
     </message>
     <message>
-        <source>Sliding-window layers with RoPE of type {0} aren&apos;t supported.</source>
-        <translation>Schichten mit gleitendem Fenster und RoPE der Art {0} werden nicht unterstützt.</translation>
-    </message>
-    <message>
         <source>Leave out --cache-quant and --sparse-attention.</source>
         <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
     </message>
@@ -2650,10 +2626,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.</source>
         <translation>Lassen Sie --policy, --memory-gib und --tier-disk weg, oder den Adapter und den Verbund.</translation>
-    </message>
-    <message>
-        <source>Leave out --together.</source>
-        <translation>Lassen Sie --together weg.</translation>
     </message>
     <message>
         <source>Leave out names, passwords and what follows a ?; a key has a field of its own.</source>
@@ -2844,10 +2816,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Nennen Sie dafür eine andere Datei; diese bleibt, wie sie ist.</translation>
     </message>
     <message>
-        <source>Name it .json, .md or .html.</source>
-        <translation>Der Name muss auf .json, .md oder .html enden.</translation>
-    </message>
-    <message>
         <source>Name the layers instead.</source>
         <translation>Nennen Sie stattdessen die Schichten.</translation>
     </message>
@@ -2862,10 +2830,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Name {0} at most.</source>
         <translation>Nennen Sie höchstens {0}.</translation>
-    </message>
-    <message>
-        <source>Needs {0} GB more on the disk with {1} (2 GB is kept free).</source>
-        <translation>Braucht {0} GB mehr auf dem Datenträger mit {1} (2 GB bleiben frei).</translation>
     </message>
     <message>
         <source>No conversation is kept yet.</source>
@@ -3082,10 +3046,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Reading the weights of {0}</source>
         <translation>Liest die Gewichte von {0}</translation>
-    </message>
-    <message>
-        <source>Reading {0} of {1} tokens</source>
-        <translation>Liest {0} von {1} Token</translation>
     </message>
     <message>
         <source>Record it again.</source>
@@ -3412,10 +3372,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Chat-Vorlage scheitert{0}: {1}.</translation>
     </message>
     <message>
-        <source>The chat template has {0} characters; {1} are the most.</source>
-        <translation>Die Chat-Vorlage hat {0} Zeichen; {1} sind das Höchste.</translation>
-    </message>
-    <message>
         <source>The chat template is wrong in line {0}: {1}.</source>
         <translation>Die Chat-Vorlage ist in Zeile {0} falsch: {1}.</translation>
     </message>
@@ -3434,10 +3390,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The chat template takes too much memory.</source>
         <translation>Die Chat-Vorlage braucht zu viel Speicher.</translation>
-    </message>
-    <message>
-        <source>The chat template writes more than {0} characters.</source>
-        <translation>Die Chat-Vorlage schreibt mehr als {0} Zeichen.</translation>
     </message>
     <message>
         <source>The checkpoint is quantized already ({0}).</source>
@@ -3466,14 +3418,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The conversation “{0}” can&apos;t be read: {1}.</source>
         <translation>Das Gespräch „{0}“ ist nicht lesbar: {1}.</translation>
-    </message>
-    <message>
-        <source>The conversion has done nothing for {0} s and was stopped.</source>
-        <translation>Die Umwandlung hat {0} s lang nichts getan und wurde beendet.</translation>
-    </message>
-    <message>
-        <source>The conversion needs {0} bytes of disk; {1} are free.</source>
-        <translation>Die Umwandlung braucht {0} Bytes auf dem Datenträger; frei sind {1}.</translation>
     </message>
     <message>
         <source>The conversion takes far more memory than its file explains, and was stopped.</source>
@@ -3528,10 +3472,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>MASK ist beim Entwerfer Token {0}; das Modell hat {1}.</translation>
     </message>
     <message>
-        <source>The engine ended a request without an answer.</source>
-        <translation>Das Programm beendete eine Anfrage ohne Antwort.</translation>
-    </message>
-    <message>
         <source>The engine failed: {0}.</source>
         <translation>Das Programm ist gescheitert: {0}.</translation>
     </message>
@@ -3566,10 +3506,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
         <translation>Die Grammatik ist nicht brauchbar: {0}.</translation>
-    </message>
-    <message>
-        <source>The grammar has {0} characters.</source>
-        <translation>Die Grammatik hat {0} Zeichen.</translation>
     </message>
     <message>
         <source>The grammar takes too much memory.</source>
@@ -3708,10 +3644,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Der Port ist vielleicht belegt; wählen Sie mit --port einen anderen.</translation>
     </message>
     <message>
-        <source>The prompt holds half a character (U+{0}).</source>
-        <translation>Der Prompt enthält ein halbes Zeichen (U+{0}).</translation>
-    </message>
-    <message>
         <source>The residual layers are not all {0} wide.</source>
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
     </message>
@@ -3802,10 +3734,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The tokenizer makes texts many times longer.</source>
         <translation>Der Tokenizer macht Texte um ein Vielfaches länger.</translation>
-    </message>
-    <message>
-        <source>The tokenizer numbers its tokens up to {0}.</source>
-        <translation>Der Tokenizer nummeriert seine Token bis {0}.</translation>
     </message>
     <message>
         <source>The tree lacks the parents of {0} nodes, such as {1}.</source>
@@ -4024,10 +3952,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Diese Datei hat den Prozess zerstört, der sie liest.</translation>
     </message>
     <message>
-        <source>This file holds more than {0} characters; no model here reads so much.</source>
-        <translation>Diese Datei enthält mehr als {0} Zeichen; so viel liest hier kein Modell.</translation>
-    </message>
-    <message>
         <source>This file holds no presets that can be read.</source>
         <translation>Diese Datei enthält keine lesbaren Vorgaben.</translation>
     </message>
@@ -4066,10 +3990,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>This model has {0}.{1}, which isn&apos;t supported.</source>
         <translation>Dieses Modell hat {0}.{1}, was nicht unterstützt wird.</translation>
-    </message>
-    <message>
-        <source>This model needs {0} GiB more than {1} has free.</source>
-        <translation>Dieses Modell braucht {0} GiB mehr, als auf {1} frei ist.</translation>
     </message>
     <message>
         <source>This model of architecture {0} has experts.</source>
@@ -4146,10 +4066,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Try again once the model is loaded.</source>
         <translation>Versuchen Sie es noch einmal, wenn das Modell geladen ist.</translation>
-    </message>
-    <message>
-        <source>Try again.</source>
-        <translation>Versuchen Sie es noch einmal.</translation>
     </message>
     <message>
         <source>Try again; the log has the details.</source>
@@ -4360,14 +4276,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>config.json beschreibt {0} Schichten, der Assistent hat aber {1}.</translation>
     </message>
     <message>
-        <source>config.json gives {0} as hydra_{1}, the heads have {2}.</source>
-        <translation>config.json nennt {0} als hydra_{1}, die Köpfe haben {2}.</translation>
-    </message>
-    <message>
-        <source>config.json gives {0} as {1}.</source>
-        <translation>config.json nennt {0} als {1}.</translation>
-    </message>
-    <message>
         <source>config.json says {0} layers, the drafter has {1}.</source>
         <translation>config.json sagt {0} Schichten, der Entwerfer hat {1}.</translation>
     </message>
@@ -4402,10 +4310,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>config.json: {0} is {1}, not a positive number.</source>
         <translation>config.json: {0} ist {1}, keine positive Zahl.</translation>
-    </message>
-    <message>
-        <source>config.json: {0} is {1}, not a whole number from 1 to {2}.</source>
-        <translation>config.json: {0} ist {1}, keine ganze Zahl von 1 bis {2}.</translation>
     </message>
     <message>
         <source>config.json: {0} makes no sense.</source>
@@ -4450,10 +4354,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>head_dim {0} is odd; rotary embedding needs pairs.</source>
         <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
-    </message>
-    <message>
-        <source>hidden size {0} ≠ {1}</source>
-        <translation>Breite {0} ≠ {1}</translation>
     </message>
     <message>
         <source>it didn&apos;t answer before</source>
@@ -4528,10 +4428,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>seine Token sind andere</translation>
     </message>
     <message>
-        <source>its vocabulary has {0} tokens, not {1}</source>
-        <translation>sein Vokabular hat {0} Token, nicht {1}</translation>
-    </message>
-    <message>
         <source>its {0} is no whole number</source>
         <translation>{0} ist keine ganze Zahl</translation>
     </message>
@@ -4580,10 +4476,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>liest Schlüssel und Werte von {0}</translation>
     </message>
     <message>
-        <source>reads layer {0} of {1}</source>
-        <translation>liest Schicht {0} von {1}</translation>
-    </message>
-    <message>
         <source>several schemes</source>
         <translation>mehrere Verfahren</translation>
     </message>
@@ -4594,10 +4486,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>tell how likely tokens are</source>
         <translation>sagen, wie wahrscheinlich Token sind</translation>
-    </message>
-    <message>
-        <source>the answer took longer than {0} s</source>
-        <translation>die Antwort dauerte länger als {0} s</translation>
     </message>
     <message>
         <source>the connection failed ({0})</source>
@@ -4676,14 +4564,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>top-p ist {0}.</translation>
     </message>
     <message>
-        <source>vocabulary size {0} &gt; {1}</source>
-        <translation>Vokabular {0} &gt; {1}</translation>
-    </message>
-    <message>
-        <source>vocabulary size {0} ≠ {1}</source>
-        <translation>Vokabular {0} ≠ {1}</translation>
-    </message>
-    <message>
         <source>{0} (made when it is needed)</source>
         <translation>{0} (entsteht, wenn er gebraucht wird)</translation>
     </message>
@@ -4692,20 +4572,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} ({1}) kann nicht beitreten: {2} ist dort {3}, hier {4}.</translation>
     </message>
     <message>
-        <source>{0} GB are free.</source>
-        <translation>{0} GB sind frei.</translation>
-    </message>
-    <message>
-        <source>{0} MB, undamaged.</source>
-        <translation>{0} MB, unbeschädigt.</translation>
-    </message>
-    <message>
         <source>{0} alternatives to each token can&apos;t be given.</source>
         <translation>{0} Alternativen zu jedem Token sind nicht möglich.</translation>
-    </message>
-    <message>
-        <source>{0} are possible.</source>
-        <translation>Möglich sind {0}.</translation>
     </message>
     <message>
         <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
@@ -4718,10 +4586,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} broke the process that reads it.</source>
         <translation>{0} hat den Prozess zerstört, der es liest.</translation>
-    </message>
-    <message>
-        <source>{0} bytes instead of {1}</source>
-        <translation>{0} Bytes statt {1}</translation>
     </message>
     <message>
         <source>{0} can&apos;t be copied to {1}: {2}.</source>
@@ -4832,10 +4696,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} konnte nicht geholt werden: {1}</translation>
     </message>
     <message>
-        <source>{0} couldn&apos;t be read within {1} seconds.</source>
-        <translation>{0} war in {1} Sekunden nicht zu lesen.</translation>
-    </message>
-    <message>
         <source>{0} declares {1} bytes for storage {2}, but has {3}.</source>
         <translation>{0} gibt für Speicherblock {2} {1} Bytes an, hat aber {3}.</translation>
     </message>
@@ -4856,20 +4716,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} kennt das Modell oder die Adresse nicht: {1}.</translation>
     </message>
     <message>
-        <source>{0} doesn&apos;t say what to write.</source>
-        <translation>{0} sagt nicht, was zu schreiben ist.</translation>
-    </message>
-    <message>
         <source>{0} doesn&apos;t say what token {1} is.</source>
         <translation>{0} sagt nicht, was Token {1} ist.</translation>
     </message>
     <message>
         <source>{0} exists already.</source>
         <translation>{0} gibt es schon.</translation>
-    </message>
-    <message>
-        <source>{0} has room for {1} MB; {2} are needed.</source>
-        <translation>{0} hat Platz für {1} MB; nötig sind {2}.</translation>
     </message>
     <message>
         <source>{0} has to be repaired or updated, and another program is using it.</source>
@@ -5048,10 +4900,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Was in die Schichten von {0}-Modellen eintritt, ist nicht bekannt.</translation>
     </message>
     <message>
-        <source>config.json: a layer&apos;s state has {0} numbers; no model&apos;s is so large.</source>
-        <translation>config.json: Der Zustand einer Schicht hat {0} Zahlen; bei keinem Modell ist er so groß.</translation>
-    </message>
-    <message>
         <source>config.json: conv_L_cache is 1: the convolutions look back on nothing.</source>
         <translation>config.json: conv_L_cache ist 1: Die Faltungen blicken auf nichts zurück.</translation>
     </message>
@@ -5114,10 +4962,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>config.json: {0} layers are described, and there are {1}.</source>
         <translation>config.json: {0} Schichten sind beschrieben, und es gibt {1}.</translation>
-    </message>
-    <message>
-        <source>config.json: {0} of {1} tokens have per-layer embeddings.</source>
-        <translation>config.json: {0} von {1} Token haben Einbettungen je Schicht.</translation>
     </message>
     <message>
         <source>config.json: {0} value heads can&apos;t share {1} key heads evenly.</source>
@@ -5264,10 +5108,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} hat zu viel zu tun.</translation>
     </message>
     <message>
-        <source>{0} has {1} bytes; such files have at most {2}.</source>
-        <translation>{0} hat {1} Bytes; solche Dateien haben höchstens {2}.</translation>
-    </message>
-    <message>
         <source>{0} has {1} rows, which aren&apos;t those of {2} heads.</source>
         <translation>{0} hat {1} Zeilen, die nicht die von {2} Köpfen sind.</translation>
     </message>
@@ -5314,6 +5154,34 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} has no token embedding.</source>
         <translation>{0} hat keine Token-Einbettung.</translation>
+    </message>
+    <message>
+        <source>Installed: {0}.</source>
+        <translation>Installiert: {0}.</translation>
+    </message>
+    <message>
+        <source>PyTorch {0} {1}.</source>
+        <translation>PyTorch {0} {1}.</translation>
+    </message>
+    <message>
+        <source>it says no more</source>
+        <translation>mehr sagt er nicht</translation>
+    </message>
+    <message>
+        <source>portable</source>
+        <translation>portabel</translation>
+    </message>
+    <message>
+        <source>{0} bits</source>
+        <translation>{0} Bit</translation>
+    </message>
+    <message>
+        <source>{0} failed ({1}): {2}.</source>
+        <translation>{0} ist fehlgeschlagen ({1}): {2}.</translation>
+    </message>
+    <message>
+        <source>{0} failed: {1}.</source>
+        <translation>{0} ist fehlgeschlagen: {1}.</translation>
     </message>
     <message>
         <source>{0} holds no weights.</source>
@@ -5528,6 +5396,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} ist {1}, keine Datei, die torch gespeichert hat.</translation>
     </message>
     <message>
+        <source>{0} is {1}.</source>
+        <translation>{0} ist {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is {1}.{2}</source>
+        <translation>{0} ist {1}.{2}</translation>
+    </message>
+    <message>
         <source>{0} is {1}…, not {2}…</source>
         <translation>{0} ist {1}…, nicht {2}…</translation>
     </message>
@@ -5568,10 +5444,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} fehlt der Tensor {1}, den das Verzeichnis dort nennt.</translation>
     </message>
     <message>
-        <source>{0} lacks {1} bytes for a copy.</source>
-        <translation>{0} fehlen {1} Bytes für eine Kopie.</translation>
-    </message>
-    <message>
         <source>{0} layers can&apos;t be computed.</source>
         <translation>{0} Schichten können nicht gerechnet werden.</translation>
     </message>
@@ -5590,18 +5462,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} names token {1} as {2}, but has {3}.</source>
         <translation>{0} nennt Token {1} als {2}, hat aber {3}.</translation>
-    </message>
-    <message>
-        <source>{0} need {1} GiB in {2}, where {3} GiB are free and 1 must stay free.</source>
-        <translation>{0} brauchen {1} GiB in {2}, wo {3} GiB frei sind und 1 frei bleiben muss.</translation>
-    </message>
-    <message>
-        <source>{0} needs {1} tokens; {2}&apos;s limit is {3} with its answer.</source>
-        <translation>{0} braucht {1} Token; die Grenze von {2} ist {3} mit der Antwort.</translation>
-    </message>
-    <message>
-        <source>{0} of {1} GiB are free.</source>
-        <translation>{0} von {1} GiB sind frei.</translation>
     </message>
     <message>
         <source>{0} of {1} files of this model are missing, such as {2}.</source>
@@ -5738,10 +5598,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0}: {1} is {2}, not a number from 0 on.</source>
         <translation>{0}: {1} ist {2}, keine Zahl ab 0.</translation>
-    </message>
-    <message>
-        <source>{0}: {1} is {2}, not a whole number from 1 to {3}.</source>
-        <translation>{0}: {1} ist {2}, keine ganze Zahl von 1 bis {3}.</translation>
     </message>
     <message>
         <source>{0}{1} isn&apos;t installed.</source>
@@ -5920,14 +5776,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ohne sie würde er anders raten: Wählen Sie den Assistenten, wie Google ihn veröffentlicht hat.</translation>
     </message>
     <message>
-        <source>{0} GiB of memory is less than nothing.</source>
-        <translation>{0} GiB Speicher sind weniger als nichts.</translation>
-    </message>
-    <message>
-        <source>{0} answers can&apos;t be written at once.</source>
-        <translation>{0} Antworten können nicht zugleich geschrieben werden.</translation>
-    </message>
-    <message>
         <source>{0} can&apos;t be measured: {1}.</source>
         <translation>{0} kann nicht gemessen werden: {1}.</translation>
     </message>
@@ -5948,8 +5796,172 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} ist nicht, was geschrieben wurde.</translation>
     </message>
     <message>
-        <source>{0} of {1} · {2} tokens/s</source>
-        <translation>{0} von {1} · {2} Tokens/s</translation>
+        <source>A temperature of {0:.3g} makes no sense.</source>
+        <translation>Eine Temperatur von {0:.3g} ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>Answers that are written at once share the context of {0:,} tokens: shorten the message, or load the model with a longer context.</source>
+        <translation>Antworten, die zugleich entstehen, teilen sich den Kontext von {0:,} Token: Kürzen Sie die Nachricht, oder laden Sie das Modell mit längerem Kontext.</translation>
+    </message>
+    <message>
+        <source>Choose a whole number from {0:g} to {1:g}.</source>
+        <translation>Wählen Sie eine ganze Zahl von {0:g} bis {1:g}.</translation>
+    </message>
+    <message>
+        <source>Heads that read the state {0:.40} layers before the last aren&apos;t supported.</source>
+        <translation>Köpfe, die den Zustand {0:.40} Schichten vor der letzten lesen, werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Hydra heads of the architecture {0:.40} aren&apos;t supported.</source>
+        <translation>Hydra-Köpfe der Architektur {0:.40} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>It fits with a context of {0:,} tokens; or choose a smaller weight format.</source>
+        <translation>Mit einem Kontext von {0:,} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
+    </message>
+    <message>
+        <source>Sliding-window layers with RoPE of type {0:.40} aren&apos;t supported.</source>
+        <translation>Schichten mit gleitendem Fenster und RoPE der Art {0:.40} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Needs {0:.1f} GB more on the disk with {1} (2 GB is kept free).</source>
+        <translation>Braucht {0:.1f} GB mehr auf dem Datenträger mit {1} (2 GB bleiben frei).</translation>
+    </message>
+    <message>
+        <source>Reading {0:,} of {1:,} tokens</source>
+        <translation>Liest {0:,} von {1:,} Token</translation>
+    </message>
+    <message>
+        <source>The chat template has {0:,} characters; {1:,} are the most.</source>
+        <translation>Die Chat-Vorlage hat {0:,} Zeichen; {1:,} sind das Höchste.</translation>
+    </message>
+    <message>
+        <source>The chat template writes more than {0:,} characters.</source>
+        <translation>Die Chat-Vorlage schreibt mehr als {0:,} Zeichen.</translation>
+    </message>
+    <message>
+        <source>The conversion has done nothing for {0:.0f} s and was stopped.</source>
+        <translation>Die Umwandlung hat {0:.0f} s lang nichts getan und wurde beendet.</translation>
+    </message>
+    <message>
+        <source>The conversion needs {0:,} bytes of disk; {1:,} are free.</source>
+        <translation>Die Umwandlung braucht {0:,} Bytes auf dem Datenträger; frei sind {1:,}.</translation>
+    </message>
+    <message>
+        <source>The grammar has {0:,} characters.</source>
+        <translation>Die Grammatik hat {0:,} Zeichen.</translation>
+    </message>
+    <message>
+        <source>The prompt holds half a character (U+{0:04X}).</source>
+        <translation>Der Prompt enthält ein halbes Zeichen (U+{0:04X}).</translation>
+    </message>
+    <message>
+        <source>The tokenizer numbers its tokens up to {0:,}.</source>
+        <translation>Der Tokenizer nummeriert seine Token bis {0:,}.</translation>
+    </message>
+    <message>
+        <source>This file holds more than {0:,} characters; no model here reads so much.</source>
+        <translation>Diese Datei enthält mehr als {0:,} Zeichen; so viel liest hier kein Modell.</translation>
+    </message>
+    <message>
+        <source>This model needs {0:.1f} GiB more than {1} has free.</source>
+        <translation>Dieses Modell braucht {0:.1f} GiB mehr, als auf {1} frei ist.</translation>
+    </message>
+    <message>
+        <source>config.json gives {0:.40} as hydra_{1}, the heads have {2}.</source>
+        <translation>config.json nennt {0:.40} als hydra_{1}, die Köpfe haben {2}.</translation>
+    </message>
+    <message>
+        <source>config.json gives {0:.40} as {1}.</source>
+        <translation>config.json nennt {0:.40} als {1}.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} is {1}, not a whole number from 1 to {2:,}.</source>
+        <translation>config.json: {0} ist {1}, keine ganze Zahl von 1 bis {2:,}.</translation>
+    </message>
+    <message>
+        <source>hidden size {0:,} ≠ {1:,}</source>
+        <translation>Breite {0:,} ≠ {1:,}</translation>
+    </message>
+    <message>
+        <source>its vocabulary has {0:,} tokens, not {1:,}</source>
+        <translation>sein Vokabular hat {0:,} Token, nicht {1:,}</translation>
+    </message>
+    <message>
+        <source>reads layer {0:,} of {1:,}</source>
+        <translation>liest Schicht {0:,} von {1:,}</translation>
+    </message>
+    <message>
+        <source>the answer took longer than {0:.0f} s</source>
+        <translation>die Antwort dauerte länger als {0:.0f} s</translation>
+    </message>
+    <message>
+        <source>vocabulary size {0:,} &gt; {1:,}</source>
+        <translation>Vokabular {0:,} &gt; {1:,}</translation>
+    </message>
+    <message>
+        <source>vocabulary size {0:,} ≠ {1:,}</source>
+        <translation>Vokabular {0:,} ≠ {1:,}</translation>
+    </message>
+    <message>
+        <source>{0:.1f} GB are free.</source>
+        <translation>{0:.1f} GB sind frei.</translation>
+    </message>
+    <message>
+        <source>{0:.1f} MB, undamaged.</source>
+        <translation>{0:.1f} MB, unbeschädigt.</translation>
+    </message>
+    <message>
+        <source>{0:,} are possible.</source>
+        <translation>Möglich sind {0:,}.</translation>
+    </message>
+    <message>
+        <source>{0:,} bytes instead of {1:,}</source>
+        <translation>{0:,} Bytes statt {1:,}</translation>
+    </message>
+    <message>
+        <source>{0} couldn&apos;t be read within {1:.0f} seconds.</source>
+        <translation>{0} war in {1:.0f} Sekunden nicht zu lesen.</translation>
+    </message>
+    <message>
+        <source>{0} has room for {1:.0f} MB; {2:.0f} are needed.</source>
+        <translation>{0} hat Platz für {1:.0f} MB; nötig sind {2:.0f}.</translation>
+    </message>
+    <message>
+        <source>config.json: a layer&apos;s state has {0:,} numbers; no model&apos;s is so large.</source>
+        <translation>config.json: Der Zustand einer Schicht hat {0:,} Zahlen; bei keinem Modell ist er so groß.</translation>
+    </message>
+    <message>
+        <source>config.json: {0:,} of {1:,} tokens have per-layer embeddings.</source>
+        <translation>config.json: {0:,} von {1:,} Token haben Einbettungen je Schicht.</translation>
+    </message>
+    <message>
+        <source>{0} has {1:,} bytes; such files have at most {2:,}.</source>
+        <translation>{0} hat {1:,} Bytes; solche Dateien haben höchstens {2:,}.</translation>
+    </message>
+    <message>
+        <source>{0} lacks {1:,} bytes for a copy.</source>
+        <translation>{0} fehlen {1:,} Bytes für eine Kopie.</translation>
+    </message>
+    <message>
+        <source>{0} need {1:.1f} GiB in {2}, where {3:.1f} GiB are free and 1 must stay free.</source>
+        <translation>{0} brauchen {1:.1f} GiB in {2}, wo {3:.1f} GiB frei sind und 1 frei bleiben muss.</translation>
+    </message>
+    <message>
+        <source>{0} needs {1:,} tokens; {2}&apos;s limit is {3:,} with its answer.</source>
+        <translation>{0} braucht {1:,} Token; die Grenze von {2} ist {3:,} mit der Antwort.</translation>
+    </message>
+    <message>
+        <source>{0:.1f} of {1:.1f} GiB are free.</source>
+        <translation>{0:.1f} von {1:.1f} GiB sind frei.</translation>
+    </message>
+    <message>
+        <source>{0}: {1} is {2}, not a whole number from 1 to {3:,}.</source>
+        <translation>{0}: {1} ist {2}, keine ganze Zahl von 1 bis {3:,}.</translation>
+    </message>
+    <message>
+        <source>{0:g} GiB of memory is less than nothing.</source>
+        <translation>{0:g} GiB Speicher sind weniger als nichts.</translation>
     </message>
 </context>
 <context>

@@ -6,7 +6,6 @@ in `resources/translations/medusa_XX.ts`, by hand or with Qt Linguist; then run 
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +27,7 @@ from medusa_core.speculation.drafters.forced_text import source_infos
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
-from tests.tools.engine_texts import FILE, engine_texts
+from tests.tools.engine_texts import engine_texts
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "resources" / "translations"
@@ -90,7 +89,6 @@ def _run(tool: str, *arguments: str) -> None:
 
 def main() -> int:
     """Update and compile all languages; 1 if a text isn't translated."""
-    FILE.write_text(json.dumps(engine_texts(), ensure_ascii=False, indent=0), encoding="utf-8")
     missing = 0
     for path in sorted(FOLDER.glob("medusa_*.ts")):
         extract(path)

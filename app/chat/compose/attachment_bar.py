@@ -15,9 +15,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.messages.text_view import cut_for_view
+from app.i18n.numbers import Number
 from app.theme.appearance import Appearance
 from app.widgets.flow_layout import FlowLayout
-from app.widgets.numbers import Number
 from medusa_core.api import Attachment
 
 # English text has about four characters a token; the meter under the composer counts exactly.

@@ -38,9 +38,9 @@ from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QW
 
 from app.chat.messages.code_headers import CodeHeaders
 from app.chat.messages.quote_bars import quote_bars
+from app.i18n.numbers import Number
 from app.markdown.selection import Copied, Selection
 from app.theme.appearance import Appearance
-from app.widgets.numbers import Number
 from app.widgets.qt_text import (
     passed_on,
     showable,

@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer, Signal
 
 from app.chat.strip.steps_strip import StepsStrip
 from app.engine.loaded_model import LoadedModel
-from app.widgets.numbers import Number
+from app.i18n.numbers import Number
 from medusa_core.api import memory_status
 from medusa_core.errors import MedusaError
 from medusa_core.messages import ModelLoaded

@@ -22,6 +22,7 @@ from app.chat.strip.strip_painting import (
     StepBars,
 )
 from app.chat.strip.tally import StepTally
+from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
@@ -29,7 +30,6 @@ from app.theme.legend import Mark
 from app.widgets.elided import ElidedBox, ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.naming import name_box
-from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, ModelLoaded, StepDone
 
 MARKING_NAMES = {

@@ -14,9 +14,9 @@ from app.chat.strip.tally import (
     StepBar,
     StepTally,
 )
+from app.i18n.numbers import Number
 from app.theme.appearance import Appearance
 from app.widgets.explain import wrapped
-from app.widgets.numbers import Number
 
 # The scale of the bars grows with the highest bar, but never below a useful one.
 MIN_SCALE_TOKENS = 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.errors import AttachmentError
+from medusa_core.i18n import tr
 
 MOST_FILE_BYTES = 100 << 20
 MOST_CHARS = 2_000_000  # four times the longest contexts
@@ -17,6 +18,9 @@ def check_length(num_chars: int) -> None:
     """
     if num_chars > MOST_CHARS:
         raise AttachmentError(
-            f"This file holds more than {MOST_CHARS:,} characters; no model here reads so much.",
+            tr(
+                "This file holds more than {0:,} characters; no model here reads so much.",
+                MOST_CHARS,
+            ),
             "Attach the part that matters.",
         )

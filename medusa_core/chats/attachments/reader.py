@@ -9,15 +9,17 @@ from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.attachments.bounds import MOST_CHARS
 from medusa_core.chats.attachments.worker import MEMORY_BYTES
 from medusa_core.errors import AttachmentError
+from medusa_core.i18n import tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 MOST_S = 10.0
 _MODULE = "medusa_core.chats.attachments.worker"
 _MOST_LINE_CHARS = 12 * MOST_CHARS + 1000  # JSON escapes a character outside the BMP as 12
-_HINT = "Copy the text that you need and paste it instead."
+_HINT = tr("Copy the text that you need and paste it instead.")
 _ERRORS = WorkerErrors(
     start=lambda error: AttachmentError(
-        f"No process can be started to read it: {error}.", "Close other programs and try again."
+        tr("No process can be started to read it: {0}.", error),
+        "Close other programs and try again.",
     ),
     memory=lambda: AttachmentError("This file takes too much memory to read.", _HINT),
     time=lambda _: AttachmentError("This file takes too long to read.", _HINT),
@@ -36,7 +38,9 @@ def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
         AttachmentError: The file has no text or too much, or takes too long.
     """
     if not path.is_file():
-        raise AttachmentError(f"{path.name or path} isn't a file.", "Attach files one by one.")
+        raise AttachmentError(
+            tr("{0} isn't a file.", path.name or path), "Attach files one by one."
+        )
     with closing(WorkerProcess(_MODULE, _ERRORS, MEMORY_BYTES, _MOST_LINE_CHARS)) as worker:
         worker.start()
         answer = worker.request({"path": str(path)}, most_s)

@@ -20,6 +20,7 @@ from medusa_core.chats.attachments.kinds import (
 )
 from medusa_core.chats.attachments.pdf import text_of_pdf
 from medusa_core.errors import AttachmentError
+from medusa_core.i18n import tr
 from medusa_core.system.sandbox.channel import (
     limit_process,
     open_channel,
@@ -52,7 +53,7 @@ def _answer(path: Path) -> dict[str, Any]:
         return {"error": "This file takes too much memory to read.", "hint": ""}
     except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything
         damaged = AttachmentError(
-            f"This file is damaged: {type(error).__name__}.",
+            tr("This file is damaged: {0}.", type(error).__name__),
             "Open it in the program that made it, and save it anew.",
         )
         return {"error": damaged.message, "hint": damaged.hint}
@@ -68,7 +69,8 @@ def read(path: Path) -> dict[str, Any]:
     num_bytes = path.stat().st_size
     if num_bytes > MOST_FILE_BYTES:
         raise AttachmentError(
-            f"This file is larger than {MOST_FILE_BYTES >> 20} MB.", "Attach the part that matters."
+            tr("This file is larger than {0} MB.", MOST_FILE_BYTES >> 20),
+            "Attach the part that matters.",
         )
     with path.open("rb") as file:
         begin = file.read(8)

@@ -30,6 +30,7 @@ from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.chats.history.search import Search
 from medusa_core.chats.history.traces import Traces
 from medusa_core.errors import Cancelled, StorageError
+from medusa_core.i18n import tr
 from medusa_core.system.storage.database import (
     Database,
     open_database,
@@ -171,7 +172,7 @@ def open_history(path: Path, clock: HistoryClock = time.time) -> History:
         failure = error
     except Exception:  # the window must start, whatever a changed file holds
         log.warning("the history can't be opened", exc_info=True)
-        failure = StorageError(f"{path} can't be used.", "The log says why.")
+        failure = StorageError(tr("{0} can't be used.", path), "The log says why.")
     log.warning("the history is kept in memory: %s", failure)
     notice = f"{failure.message} What you write today won't be remembered. {failure.hint}"
     return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.system.storage.database import Database
 
 HistoryClock = Callable[[], float]
@@ -42,7 +43,8 @@ class HistoryPart:
         row = self._database.row(f"SELECT number FROM {table} WHERE id = ?", name)
         if row is None:
             raise RequestError(
-                f"The {noun} is not in the history any more.", "It was deleted: begin a new one."
+                tr("The {0} is not in the history any more.", noun),
+                "It was deleted: begin a new one.",
             )
         return int(row[0])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medusa_core.chats.history.part import HistoryPart
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 
 OnEmptied = Callable[[tuple[str, ...]], None]
 
@@ -114,6 +115,6 @@ class Trash(HistoryPart):
                 file.unlink(missing_ok=True)
             except OSError as error:
                 raise RequestError(
-                    f"{file} can't be deleted: {error.strerror or error}.",
+                    tr("{0} can't be deleted: {1}.", file, error.strerror or error),
                     "It still holds what was deleted: remove it yourself.",
                 ) from error

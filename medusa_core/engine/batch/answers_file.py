@@ -12,6 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from medusa_core.errors import BatchError
+from medusa_core.i18n import tr
 from medusa_core.system.jobs.batch.row import (
     BatchRow,
     row_of,
@@ -51,7 +52,7 @@ class AnswersFile:
             self.num_failed = sum(row.error is not None for row in rows)
         except Timeout as error:
             raise BatchError(
-                f"Another batch writes into {path}.", "Wait for it, or name another file."
+                tr("Another batch writes into {0}.", path), "Wait for it, or name another file."
             ) from error
         except OSError as error:
             raise _unwritable(path, error) from error
@@ -134,7 +135,7 @@ def _parsed(line: bytes, path: Path) -> BatchRow:
         return row_of(line)
     except ValueError as error:
         raise BatchError(
-            f"{path} holds something else than answers.",
+            tr("{0} holds something else than answers.", path),
             "Name another file for them; this one stays as it is.",
         ) from error
 
@@ -142,6 +143,6 @@ def _parsed(line: bytes, path: Path) -> BatchRow:
 def _unwritable(path: Path, error: OSError) -> BatchError:
     """The error of a full or missing disk."""
     return BatchError(
-        f"{path} can't be written: {error.strerror or error}.",
+        tr("{0} can't be written: {1}.", path, error.strerror or error),
         "Make room or name another file; the same command goes on.",
     )

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medusa_core.errors import PromptFileError
+from medusa_core.i18n import tr
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.system.jobs.batch.row import LineId
 
 log = logging.getLogger(__name__)
 
 _MAX_LINE_BYTES = 16 << 20
-_FORM = 'Each line must be {"prompt": "…"} or {"messages": […]}.'
+_FORM = tr('Each line must be {"prompt": "…"} or {"messages": […]}.')
 _ROLES = {role.value: role for role in Role}
 
 
@@ -53,11 +54,11 @@ def read_lines(path: Path) -> list[BatchLine]:
             lines.append(line)
     except OSError as error:
         raise PromptFileError(
-            f"{path} can't be read: {error.strerror or error}.",
+            tr("{0} can't be read: {1}.", path, error.strerror or error),
             "Name a file of prompts, one JSON object a line.",
         ) from error
     if not any(line.messages for line in lines):
-        raise PromptFileError(f"{path} holds no prompt that can be answered.", _FORM)
+        raise PromptFileError(tr("{0} holds no prompt that can be answered.", path), _FORM)
     return lines
 
 

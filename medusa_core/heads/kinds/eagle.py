@@ -15,6 +15,7 @@ from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.tensor_reader import linears_of, tensor_reader, tokens_of_columns
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -95,15 +96,19 @@ def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -
     hidden, names = parts.layer.hidden_size, parts.names
     if hidden != config.hidden_size and not {"embedding", "lm_head"} <= names.keys():
         raise HeadsError(
-            f"The head is {hidden} wide, the model {config.hidden_size}, and it has no token "
-            "vectors or no projection of its own.",
+            tr(
+                "The head is {0} wide, the model {1}, and it has no token vectors or no projection "
+                "of its own.",
+                hidden,
+                config.hidden_size,
+            ),
             "Choose the heads that were trained for this model.",
         )
     if parts.embeds(config.hidden_size):
         check_sizes(shape.reads_width, checkpoint.shape(names["embedding"])[0], config, padding=0)
     if parts.mask_token_id >= config.vocab_size:
         raise HeadsError(
-            f"The head's token of MASK, {parts.mask_token_id}, is none of the model's.",
+            tr("The head's token of MASK, {0}, is none of the model's.", parts.mask_token_id),
             "Choose the heads that were trained for this model.",
         )
     columns = 0 if "drafted_tokens" in names else parts.num_columns

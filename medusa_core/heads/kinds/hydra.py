@@ -29,6 +29,7 @@ from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import BuildLinear, HeadsTarget, SharedWeights
 from medusa_core.heads.tensor_reader import linears_of, read_tensor
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -44,8 +45,8 @@ _NAME = re.compile(
 # Prefixes of tensors of the other published architectures.
 _OTHERS = ("prefix_embeding_layer.", "cross_attn.", "attn.", "fc.")
 _MOST_HEADS = 32  # a tree is no deeper
-_AGAIN = "Download the heads again."
-_ONLY_MLP = "Choose Hydra heads of the architecture mlp, or Medusa heads for this model."
+_AGAIN = tr("Download the heads again.")
+_ONLY_MLP = tr("Choose Hydra heads of the architecture mlp, or Medusa heads for this model.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +242,18 @@ def _check_architecture(settings: Mapping[str, object]) -> None:
     architecture = settings.get("hydra_head_arch", "mlp")
     if architecture != "mlp":
         raise HeadsError(
-            f"Hydra heads of the architecture {architecture!r:.40} aren't supported.", _ONLY_MLP
+            tr("Hydra heads of the architecture {0:.40} aren't supported.", repr(architecture)),
+            _ONLY_MLP,
         )
     if settings.get("grounded_heads", True) is not True:
         raise _ungrounded()
     offset = settings.get("hidden_state_offset", 0)
     if offset != 0 or isinstance(offset, bool):
         raise HeadsError(
-            f"Heads that read the state {offset!r:.40} layers before the last aren't supported.",
+            tr(
+                "Heads that read the state {0:.40} layers before the last aren't supported.",
+                repr(offset),
+            ),
             "Choose Hydra heads whose hidden_state_offset is 0.",
         )
 
@@ -267,7 +272,12 @@ def _check_counts(sizes: _Sizes, settings: Mapping[str, object]) -> None:
         value = settings.get(f"hydra_{key}", count)
         if value != count or isinstance(value, bool):
             raise HeadsError(
-                f"config.json gives {value!r:.40} as hydra_{key}, the heads have {count}.",
+                tr(
+                    "config.json gives {0:.40} as hydra_{1}, the heads have {2}.",
+                    repr(value),
+                    key,
+                    count,
+                ),
                 "The two belong to different heads, or one is damaged: download both again.",
             )
 
@@ -282,7 +292,7 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
         raise HeadsError("Hydra heads with a layer of attention aren't supported.", _ONLY_MLP)
     if unknown := sorted(name for name in shapes if not _NAME.fullmatch(name)):
         raise HeadsError(
-            f"Tensors that belong to no Hydra head: {listed(unknown)}.",
+            tr("Tensors that belong to no Hydra head: {0}.", listed(unknown)),
             "Choose other heads, or download them again.",
         )
     first, last = "hydra_mlp.0.0.linear.weight", "hydra_lm_head.0.weight"
@@ -293,7 +303,7 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
         projection, last = "vectors", first
     for name in (first, last):
         if len(shapes.get(name, ())) != 2 or not all(shapes[name]):
-            raise HeadsError(f"The heads have no matrix {name}.", _AGAIN)
+            raise HeadsError(tr("The heads have no matrix {0}.", name), _AGAIN)
     hidden = shapes[first][0]
     if shapes[first][1] == hidden:
         raise _ungrounded()
@@ -310,7 +320,8 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
     )
     if sizes.num_heads > _MOST_HEADS:
         raise HeadsError(
-            f"There are {sizes.num_heads} heads; no tree is deeper than {_MOST_HEADS}.", _AGAIN
+            tr("There are {0} heads; no tree is deeper than {1}.", sizes.num_heads, _MOST_HEADS),
+            _AGAIN,
         )
     _compare(shapes, sizes.tensors)
     return sizes
@@ -326,11 +337,17 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
     """Check that the tensors have the expected names and shapes."""
     if missing := sorted(wanted.keys() - shapes.keys()):
         raise HeadsError(
-            f"The heads lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.", _AGAIN
+            tr(
+                "The heads lack {0} of {1} tensors, such as {2}.",
+                len(missing),
+                len(wanted),
+                missing[0],
+            ),
+            _AGAIN,
         )
     if extra := sorted(shapes.keys() - wanted.keys()):
         raise HeadsError(
-            f"Tensors that belong to no Hydra head: {listed(extra)}.",
+            tr("Tensors that belong to no Hydra head: {0}.", listed(extra)),
             "Choose other heads, or download them again.",
         )
     check_shapes(shapes, wanted.items(), _AGAIN)

@@ -20,6 +20,7 @@ from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import HeadsTarget, SharedWeights
 from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
 from medusa_core.heads.tensor_reader import linears_of, read_tensor
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.weights import no_memory
@@ -31,7 +32,7 @@ _LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lor
 _MOST_STREAMS = 32  # a tree is no deeper
 _MOST_LAYERS = 10_000
 _MOST_TOKENS = 1 << 24
-_AGAIN = "Train the streams again, or get them again from where they came."
+_AGAIN = tr("Train the streams again, or get them again from where they came.")
 # The paper's early exit, which prunes trees: pruned trees were slower than whole ones.
 _UNUSED = ("early_exit.lora_A", "early_exit.lora_B")
 
@@ -97,7 +98,7 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
     decoder = shared_weights.decoder
     if decoder is None or not decoder.blocks or not config.is_llama_like:  # none in a cluster
         raise HeadsError(
-            f"Streams beside {config.model_type} models aren't supported.",
+            tr("Streams beside {0} models aren't supported.", config.model_type),
             "Choose a model whose layers are Llama's, or other heads.",
         )
     if host_mlps(decoder.blocks[sizes.first_layer :]):
@@ -107,8 +108,11 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
         )
     if sizes.num_layers != config.num_layers:
         raise HeadsError(
-            f"The streams are for a model of {sizes.num_layers} layers, this one has "
-            f"{config.num_layers}.",
+            tr(
+                "The streams are for a model of {0} layers, this one has {1}.",
+                sizes.num_layers,
+                config.num_layers,
+            ),
             "Choose the streams that were trained for this model.",
         )
     q_rows = config.num_heads * config.head_dim
@@ -134,7 +138,7 @@ def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSiz
     named = (EMBEDDINGS, f"{first}.qkv.lora_A", f"{first}.qkv.lora_B", f"{first}.output.lora_A")
     for name in (*named, f"{first}.down.lora_A"):
         if len(shapes.get(name, ())) != 2 or not all(shapes[name]):
-            raise HeadsError(f"The streams have no matrix {name}.", _AGAIN)
+            raise HeadsError(tr("The streams have no matrix {0}.", name), _AGAIN)
     sizes = StreamSizes(
         num_streams=shapes[EMBEDDINGS][0],
         first_layer=layers[0],
@@ -148,13 +152,21 @@ def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSiz
     )
     if sizes.num_streams > _MOST_STREAMS:
         raise HeadsError(
-            f"There are {sizes.num_streams} streams; no tree is deeper than {_MOST_STREAMS}.",
+            tr(
+                "There are {0} streams; no tree is deeper than {1}.",
+                sizes.num_streams,
+                _MOST_STREAMS,
+            ),
             _AGAIN,
         )
     if layers != list(range(sizes.first_layer, sizes.num_layers)):
         raise HeadsError(
-            f"The streams run through layers {layers[0]} to {layers[-1]}, which aren't the last of "
-            f"{sizes.num_layers}.",
+            tr(
+                "The streams run through layers {0} to {1}, which aren't the last of {2}.",
+                layers[0],
+                layers[-1],
+                sizes.num_layers,
+            ),
             _AGAIN,
         )
     _compare({name: shape for name, shape in shapes.items() if name not in _UNUSED}, sizes.tensors)
@@ -165,7 +177,7 @@ def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: in
     """Read a number of `config.json`, with a default for an empty one."""
     value = settings.get(name) if settings else otherwise
     if not is_whole(value, 0, most):
-        raise HeadsError(f"config.json gives {value!r:.40} as {name}.", _AGAIN)
+        raise HeadsError(tr("config.json gives {0:.40} as {1}.", repr(value), name), _AGAIN)
     return value
 
 
@@ -173,11 +185,16 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
     """Check that the tensors have the expected names and shapes."""
     if missing := sorted(wanted.keys() - shapes.keys()):
         raise HeadsError(
-            f"The streams lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.",
+            tr(
+                "The streams lack {0} of {1} tensors, such as {2}.",
+                len(missing),
+                len(wanted),
+                missing[0],
+            ),
             _AGAIN,
         )
     if extra := sorted(shapes.keys() - wanted.keys()):
-        raise HeadsError(f"Tensors that belong to no streams: {listed(extra)}.", _AGAIN)
+        raise HeadsError(tr("Tensors that belong to no streams: {0}.", listed(extra)), _AGAIN)
     check_shapes(shapes, wanted.items(), _AGAIN)
 
 

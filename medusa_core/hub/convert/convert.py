@@ -29,6 +29,7 @@ from medusa_core.hub.convert.convert_source import (
     MODEL_FILE,
     ConversionSource,
 )
+from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import sync_file, sync_folder
 from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.safetensors_header import read_header
@@ -98,7 +99,7 @@ def convert(
     limits = limits or ConversionLimits()
     if not is_consented:
         raise ConversionError(
-            f"{source.files[0].name} is a pickle, which can run code when it is opened.",
+            tr("{0} is a pickle, which can run code when it is opened.", source.files[0].name),
             "Agree to its conversion if you trust where it comes from.",
         )
     _refuse_existing(source.output)
@@ -109,7 +110,11 @@ def convert(
         needed = sum(sizes) * (2 if source.may_be_heads else 1)
         if room < needed:
             raise DiskFullError(
-                f"The conversion needs {needed:,} bytes of disk; {max(0, room):,} are free.",
+                tr(
+                    "The conversion needs {0:,} bytes of disk; {1:,} are free.",
+                    needed,
+                    max(0, room),
+                ),
                 "Make space, or convert into a folder on another disk.",
             )
         job = ConversionJob(
@@ -130,14 +135,14 @@ def _refuse_existing(output: Path) -> None:
     for name in _RESULTS:
         if (output / name).exists():
             raise ConversionError(
-                f"{output / name} exists already.", "Nothing needs conversion there."
+                tr("{0} exists already.", output / name), "Nothing needs conversion there."
             )
 
 
 @contextlib.contextmanager
 def _staging(output: Path) -> Iterator[Path]:
     """Create a temporary folder next to the result, and remove those of dead processes."""
-    with disk_errors(DiskFullError, output, "Choose another folder."):
+    with disk_errors(DiskFullError, output, tr("Choose another folder.")):
         output.mkdir(parents=True, exist_ok=True)
         for left in output.glob(f"{_PREFIX}*{_SUFFIX}"):
             owner = left.name.removeprefix(_PREFIX).partition("-")[0]
@@ -158,7 +163,7 @@ def _commit(written: Path, source: ConversionSource) -> Converted:
             read_header(path)
     _refuse_existing(source.output)
     done = []
-    with disk_errors(DiskFullError, source.output, "Choose another folder, or make space."):
+    with disk_errors(DiskFullError, source.output, tr("Choose another folder, or make space.")):
         if source.output.resolve() != source.folder.resolve():
             _copy_companions(source, written)
         for path in staged:

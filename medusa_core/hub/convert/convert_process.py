@@ -13,6 +13,7 @@ from typing import Any
 
 from medusa_core import errors
 from medusa_core.errors import Cancelled, ConversionError, MedusaError
+from medusa_core.i18n import tr
 from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ def run_job(
         raise _ended(sandbox)
     except TimeoutError:
         raise ConversionError(
-            f"The conversion has done nothing for {time_s:.0f} s and was stopped.",
+            tr("The conversion has done nothing for {0:.0f} s and was stopped.", time_s),
             "Nothing was changed. Get the weights as safetensors instead.",
         ) from None
     finally:
@@ -113,7 +114,10 @@ def _ended(sandbox: Sandbox) -> ConversionError:
     code = sandbox.wait()
     log.debug("the converter said: %s", sandbox.last_words())
     return ConversionError(
-        f"The converter ended unexpectedly ({f'signal {-code}' if code < 0 else f'code {code}'}).",
+        tr(
+            "The converter ended unexpectedly ({0}).",
+            f"signal {-code}" if code < 0 else f"code {code}",
+        ),
         "Nothing was changed. It may have run out of memory: close other programs and try again.",
         code=code,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, ConversionError
+from medusa_core.i18n import tr
 from medusa_core.system.files.json_file import read_json
 
 HEADS_FILE = "medusa_lm_head.safetensors"
@@ -70,7 +71,7 @@ def find_source(path: Path, output: Path | None = None) -> ConversionSource:
     if path.suffix == ".gguf":
         raise _gguf_error(path)
     if path.suffix == ".safetensors":
-        raise ConversionError(f"{path.name} is safetensors already.", "Use it as it is.")
+        raise ConversionError(tr("{0} is safetensors already.", path.name), "Use it as it is.")
     if path.is_file():
         if path.name == _PICKLED_INDEX:
             return _shards(path.parent, output)
@@ -78,7 +79,7 @@ def find_source(path: Path, output: Path | None = None) -> ConversionSource:
             path.parent, (path,), output or path.parent, base_model=_base(path.parent)
         )
     if not path.is_dir():
-        raise ConversionError(f"{path} doesn't exist.", "Name a file or a folder that does.")
+        raise ConversionError(tr("{0} doesn't exist.", path), "Name a file or a folder that does.")
     for name in PICKLED_HEADS:
         if (path / name).is_file():
             return ConversionSource(path, (path / name,), output or path, base_model=_base(path))
@@ -94,16 +95,23 @@ def _shards(folder: Path, output: Path | None) -> ConversionSource:
     """Return the pickles that an index lists; they must be in the folder."""
     weight_map = read_json(folder / _PICKLED_INDEX).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(f"{_PICKLED_INDEX} has no weight_map.", "Download the file again.")
+        raise CheckpointError(
+            tr("{0} has no weight_map.", _PICKLED_INDEX), "Download the file again."
+        )
     shards = sorted({str(shard) for shard in weight_map.values()})
     if outside := [shard for shard in shards if Path(shard).name != shard]:
         raise CheckpointError(
-            f"{_PICKLED_INDEX} names a file outside of its folder: {outside[0]}.",
+            tr("{0} names a file outside of its folder: {1}.", _PICKLED_INDEX, outside[0]),
             "Don't use this download.",
         )
     if missing := [shard for shard in shards if not (folder / shard).is_file()]:
         raise CheckpointError(
-            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
+            tr(
+                "{0} of {1} weight files are missing, such as {2}.",
+                len(missing),
+                len(shards),
+                missing[0],
+            ),
             "Let the download finish, or download the model again.",
         )
     names = tuple(sorted(str(name) for name in weight_map))
@@ -125,17 +133,17 @@ def _nothing(folder: Path) -> ConversionError:
         return _gguf_error(found[0])
     if any(folder.glob("*.safetensors")):
         return ConversionError(
-            f"{folder} holds safetensors already.", "Nothing needs conversion there."
+            tr("{0} holds safetensors already.", folder), "Nothing needs conversion there."
         )
     return ConversionError(
-        f"No pickled heads or weights in {folder}.",
-        f"Name a folder with {PICKLED_HEADS[0]}, {_PICKLED_MODEL} or {_PICKLED_INDEX}.",
+        tr("No pickled heads or weights in {0}.", folder),
+        tr("Name a folder with {0}, {1} or {2}.", PICKLED_HEADS[0], _PICKLED_MODEL, _PICKLED_INDEX),
     )
 
 
 def _gguf_error(path: Path) -> ConversionError:
     """Make the error for a GGUF file, which needs no conversion."""
     return ConversionError(
-        f"{path.name} is a GGUF file, which loads as it is.",
+        tr("{0} is a GGUF file, which loads as it is.", path.name),
         "Import it in the model manager, or name it with --model.",
     )

@@ -19,6 +19,7 @@ from medusa_core.hub.convert.convert_source import (
     INDEX_FILE,
     MODEL_FILE,
 )
+from medusa_core.i18n import tr
 from medusa_core.system.files.safetensors_header import read_header
 from medusa_core.system.sandbox.channel import (
     Channel,
@@ -73,7 +74,7 @@ def run(job: ConversionJob, channel: Channel) -> None:
         written, names = _convert_file(Path(file), path, written, job, report)
         if doubled := sorted(names & weight_map.keys()):
             raise ConversionError(
-                f"Two weight files hold the tensor {doubled[0]}.", "Download the model again."
+                tr("Two weight files hold the tensor {0}.", doubled[0]), "Download the model again."
             )
         weight_map |= dict.fromkeys(sorted(names), path.name)
     _check_names(job, weight_map)
@@ -100,8 +101,11 @@ def _check_names(job: ConversionJob, weight_map: dict[str, str]) -> None:
     """Check that the shards contain all tensors of the index."""
     if missing := sorted(set(job.expected_names) - weight_map.keys()):
         raise ConversionError(
-            f"No weight file holds {len(missing)} of the tensors that the index names, such as "
-            f"{missing[0]}.",
+            tr(
+                "No weight file holds {0} of the tensors that the index names, such as {1}.",
+                len(missing),
+                missing[0],
+            ),
             "Download the model again.",
         )
 

@@ -23,6 +23,7 @@ from torch._weights_only_unpickler import Unpickler
 
 from medusa_core.errors import ConversionError
 from medusa_core.hub.convert.convert_tensors import DTYPES
+from medusa_core.i18n import tr
 
 _ZIP = b"PK\x03\x04"
 _ZIP_END, _ZIP_END_BYTES = b"PK\x05\x06", 22
@@ -37,9 +38,9 @@ _KNOWN = (
     (b"{", "JSON"),
 )
 _CALLED = re.compile(r"GLOBAL (\S+)")  # in torch's error messages
-_OTHERWISE = "Get the weights as safetensors instead."
-_MISLEADING = "It is damaged, or made to mislead: download it again, or don't use it."
-_WEIGHTS_ALONE = "Choose the file with the weights alone."
+_OTHERWISE = tr("Get the weights as safetensors instead.")
+_MISLEADING = tr("It is damaged, or made to mislead: download it again, or don't use it.")
+_WEIGHTS_ALONE = tr("Choose the file with the weights alone.")
 
 
 def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
@@ -57,7 +58,9 @@ def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
             _check_kind(file, path.name)
             archive = _read_archive(file, path.name)
     except OSError as error:
-        raise ConversionError(f"{path} can't be read: {error}.", "Check the disk.") from error
+        raise ConversionError(
+            tr("{0} can't be read: {1}.", path, error), "Check the disk."
+        ) from error
     # zipfile raises various errors for damaged files.
     except (zipfile.BadZipFile, struct.error, RuntimeError, ValueError, EOFError) as error:
         raise _damaged(path.name, str(error)) from error
@@ -67,10 +70,12 @@ def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
     )
     unpickled = _unpickle(archive, mapping, path.name)
     if not isinstance(unpickled, Mapping) or not unpickled:
-        raise ConversionError(f"{path.name} holds no tensors by name.", _WEIGHTS_ALONE)
+        raise ConversionError(tr("{0} holds no tensors by name.", path.name), _WEIGHTS_ALONE)
     tensors = {name: _checked(name, value, path.name) for name, value in unpickled.items()}
     if not all(_lies_within(tensor, mapping) for tensor in tensors.values()):
-        raise ConversionError(f"{path.name} holds a tensor without saved numbers.", _MISLEADING)
+        raise ConversionError(
+            tr("{0} holds a tensor without saved numbers.", path.name), _MISLEADING
+        )
     if sum(tensor.nbytes for tensor in tensors.values()) > most_bytes:
         raise _too_large(path.name)
     return tensors
@@ -91,12 +96,13 @@ def _check_kind(file: BinaryIO, name: str) -> None:
         what = next((what for magic, what in _KNOWN if first.startswith(magic)), "of unknown kind")
         if what == _LEGACY:
             raise ConversionError(
-                f"{name} is in torch's format from before version 1.6, a bare pickle.",
+                tr("{0} is in torch's format from before version 1.6, a bare pickle.", name),
                 "On a computer where that does no harm, open it with "
                 "torch.load(..., weights_only=True) and save it with safetensors.torch.",
             )
         raise ConversionError(
-            f"{name} is {what if first else 'empty'}, not a file that torch saved.", _OTHERWISE
+            tr("{0} is {1}, not a file that torch saved.", name, what if first else "empty"),
+            _OTHERWISE,
         )
     file.seek(-min(_ZIP_END_BYTES, len(first)), io.SEEK_END)
     if not file.read().startswith(_ZIP_END):
@@ -116,13 +122,13 @@ def _read_archive(file: BinaryIO, name: str) -> _Archive:
             is_stored = entry.compress_type == zipfile.ZIP_STORED
             if not is_stored or entry.flag_bits & _ENCRYPTED:
                 raise ConversionError(
-                    f"{name} is compressed or encrypted; what it unfolds to isn't known.",
+                    tr("{0} is compressed or encrypted; what it unfolds to isn't known.", name),
                     _OTHERWISE,
                 )
         folder = entries[0].filename.partition("/")[0]
         order = f"{folder}/byteorder"
         if order in archive.namelist() and archive.read(order) != b"little":
-            raise ConversionError(f"The numbers in {name} are not little-endian.", _OTHERWISE)
+            raise ConversionError(tr("The numbers in {0} are not little-endian.", name), _OTHERWISE)
         if f"{folder}/data.pkl" not in archive.namelist():
             raise _damaged(name, "it has no data.pkl")
         data = f"{folder}/data/"
@@ -159,8 +165,13 @@ class _Storages(Unpickler):
         is_whole = end - begin == count * dtype.itemsize
         if not is_whole or not 0 <= begin <= end <= self._mapping.nbytes():
             raise ConversionError(
-                f"{self._name} declares {count * dtype.itemsize} bytes for storage {key}, "
-                f"but has {end - begin}.",
+                tr(
+                    "{0} declares {1} bytes for storage {2}, but has {3}.",
+                    self._name,
+                    count * dtype.itemsize,
+                    key,
+                    end - begin,
+                ),
                 _MISLEADING,
             )
         part = self._mapping[begin:end]
@@ -178,9 +189,9 @@ def _unpickle(archive: _Archive, mapping: torch.UntypedStorage, name: str) -> ob
     except pickle.UnpicklingError as error:
         called = _CALLED.search(str(error))
         raise ConversionError(
-            f"{name} would call {called[1]} when it is opened."
+            tr("{0} would call {1} when it is opened.", name, called[1])
             if called
-            else f"{name} would do more than rebuild tensors when it is opened.",
+            else tr("{0} would do more than rebuild tensors when it is opened.", name),
             "Tensors need nothing of the kind. Don't open this file with any program.",
         ) from error
     # torch raises nearly any exception for a damaged pickle.
@@ -192,12 +203,18 @@ def _checked(name: object, value: object, file: str) -> Tensor:
     """Check that an unpickled value is a named tensor of a supported kind within the file."""
     if not isinstance(name, str) or not isinstance(value, Tensor):
         raise ConversionError(
-            f"{file} holds {name!r}, which is no tensor ({type(value).__name__}).", _WEIGHTS_ALONE
+            tr("{0} holds {1}, which is no tensor ({2}).", file, repr(name), type(value).__name__),
+            _WEIGHTS_ALONE,
         )
     is_strided = value.layout == torch.strided and value.device.type == "cpu"
     if not is_strided or value.dtype not in DTYPES or value.is_neg():
         raise ConversionError(
-            f"{name} in {file} is of a kind that safetensors doesn't hold ({value.dtype}).",
+            tr(
+                "{0} in {1} is of a kind that safetensors doesn't hold ({2}).",
+                name,
+                file,
+                value.dtype,
+            ),
             "Choose the unquantized version of this model.",
         )
     return value.detach()
@@ -213,13 +230,15 @@ def _lies_within(tensor: Tensor, mapping: torch.UntypedStorage) -> bool:
 def _damaged(name: str, reason: str) -> ConversionError:
     """Make the error for a damaged file."""
     return ConversionError(
-        f"{name} is damaged or incomplete: {reason}.", "Download the file again."
+        tr("{0} is damaged or incomplete: {1}.", name, reason), "Download the file again."
     )
 
 
 def _too_large(name: str) -> ConversionError:
     """Make the error for tensors larger than their file explains."""
     return ConversionError(
-        f"The tensors of {name} unfold to more than its size explains, or than there is room.",
+        tr(
+            "The tensors of {0} unfold to more than its size explains, or than there is room.", name
+        ),
         "It is damaged or made to fill memory: don't use it.",
     )

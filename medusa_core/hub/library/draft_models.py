@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.sizes import num_linear_parameters
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
@@ -44,9 +45,9 @@ class DraftModels:
         reason = ""
         ours, theirs = target.config.vocab_size, other.config.vocab_size
         if abs(ours - theirs) > _MAX_PADDING:
-            reason = f"its vocabulary has {theirs:,} tokens, not {ours:,}"
+            reason = tr("its vocabulary has {0:,} tokens, not {1:,}", theirs, ours)
         elif num_linear_parameters(other.config) >= num_linear_parameters(target.config):
-            reason = "it isn't smaller"
+            reason = tr("it isn't smaller")
         else:
             try:
                 reason = self._other_tokens(target.folder, other.folder)
@@ -57,9 +58,11 @@ class DraftModels:
     def _other_tokens(self, target: Path, other: Path) -> str:
         """Return how the vocabularies differ, as a clause; empty if they are equal."""
         wanted, found = self._vocabulary(target), self._vocabulary(other)
-        reason = "" if wanted == found else "its tokens are others"
+        reason = "" if wanted == found else tr("its tokens are others")
         if wanted.num_tokens != found.num_tokens:
-            reason = f"its vocabulary has {found.num_tokens:,} tokens, not {wanted.num_tokens:,}"
+            reason = tr(
+                "its vocabulary has {0:,} tokens, not {1:,}", found.num_tokens, wanted.num_tokens
+            )
         return reason
 
     def _vocabulary(self, folder: Path) -> _Vocabulary:

@@ -33,6 +33,7 @@ from medusa_core.hub.library.pairing import (
     Pairing,
     pair,
 )
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
@@ -185,9 +186,13 @@ def find_installed(installed: Iterable[Installed], name: str, revision: str = ""
     if not fitting:
         known = ", ".join(sorted({one.name for one in installed})) or "nothing"
         at = f" at {revision}" if revision else ""
-        raise RequestError(f"{name}{at} isn't installed.", f"Installed are: {known}.")
+        raise RequestError(
+            tr("{0}{1} isn't installed.", name, at), tr("Installed are: {0}.", known)
+        )
     listed = ", ".join(one.revision[:12] for one in fitting)
-    raise RequestError(f"{name} is installed in several revisions.", f"Choose one: {listed}.")
+    raise RequestError(
+        tr("{0} is installed in several revisions.", name), tr("Choose one: {0}.", listed)
+    )
 
 
 def pairings(installed: Iterable[Installed]) -> tuple[Pairing, ...]:
@@ -256,7 +261,7 @@ def _revisions(repo: Path) -> Iterator[Installed]:
             yield _cached(path, name, path.name, named)
     if not found:
         unfinished = any(path.suffix in _UNFINISHED for path in repo.glob("blobs/*"))
-        why = "a download that isn't finished" if unfinished else "no files"
+        why = tr("a download that isn't finished") if unfinished else tr("no files")
         nbytes = sum(path.lstat().st_size for path in repo.glob("blobs/*"))
         contents = Contents(ContentsKind.UNKNOWN, "", (why,))
         yield Installed(name, repo, contents, nbytes, title=name, is_cached=True)

@@ -33,6 +33,7 @@ from medusa_core.hub.library.pairing import (
     heads_facts,
     target_facts,
 )
+from medusa_core.i18n import tr
 from medusa_core.models.architecture import arch_registry
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.checkpoints.gguf_naming import file_type, model_name
@@ -281,7 +282,12 @@ def _entries(folder: Path, weights: str) -> dict[str, TensorEntry]:
         files = [folder / file for file in indexed_files(folder)]
         if missing := [file.name for file in files if not file.exists()]:
             raise CheckpointError(
-                f"{len(missing)} of {len(files)} weight files are missing, such as {missing[0]}."
+                tr(
+                    "{0} of {1} weight files are missing, such as {2}.",
+                    len(missing),
+                    len(files),
+                    missing[0],
+                )
             )
     return {name: entry for path in files for name, entry in read_header(path).items()}
 
@@ -331,7 +337,7 @@ def check_folder(folder: Path) -> Contents:
     """
     if ModelFiles.find(folder) is None:
         raise CheckpointError(
-            f"{folder} is neither a folder nor a GGUF file.",
+            tr("{0} is neither a folder nor a GGUF file.", folder),
             "Choose a folder in Hugging Face layout, or a file that ends in .gguf.",
         )
     if not folder.is_dir():
@@ -339,12 +345,12 @@ def check_folder(folder: Path) -> Contents:
     contents = look_into(folder)
     if contents.problems:
         raise CheckpointError(
-            f"{folder} isn't complete: {'; '.join(contents.problems).removesuffix('.')}.",
+            tr("{0} isn't complete: {1}.", folder, "; ".join(contents.problems).removesuffix(".")),
             "Choose a folder in Hugging Face layout, or download the model.",
         )
     if contents.kind is ContentsKind.UNKNOWN:
         raise ModelError(
-            f"{folder} holds neither a model nor heads nor an adapter.",
+            tr("{0} holds neither a model nor heads nor an adapter.", folder),
             "Choose a folder with config.json and safetensors files.",
         )
     if contents.target is not None:

@@ -16,6 +16,7 @@ from medusa_core.hub.library.library_folder import (
     Contents,
     check_folder,
 )
+from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.user_folders import with_home, without_home
@@ -57,7 +58,7 @@ class FolderList:
             return tuple(Path(str(folder)) for folder in with_home(raw["folders"]))
         except (CheckpointError, TypeError, KeyError) as error:
             raise ModelError(
-                f"The list of folders {self._path} can't be read: {error}.",
+                tr("The list of folders {0} can't be read: {1}.", self._path, error),
                 "Remove the file and add the folders again.",
             ) from error
 
@@ -84,7 +85,7 @@ class FolderList:
         """
         folders = self.read()
         if folder.absolute() not in folders:
-            raise RequestError(f"{folder} isn't in the list of folders.")
+            raise RequestError(tr("{0} isn't in the list of folders.", folder))
         self._write(tuple(other for other in folders if other != folder.absolute()))
 
     def _write(self, folders: tuple[Path, ...]) -> None:
@@ -95,7 +96,11 @@ class FolderList:
             replace_text(self._path, text)
         except OSError as error:
             raise ModelError(
-                f"The list of folders {self._path} can't be written: {error.strerror or error}."
+                tr(
+                    "The list of folders {0} can't be written: {1}.",
+                    self._path,
+                    error.strerror or error,
+                )
             ) from error
 
 
@@ -116,10 +121,10 @@ def import_copy(folder: Path, models_dir: Path, floor_bytes: int = _FLOOR_BYTES)
     contents = check_folder(folder)
     final = models_dir / folder.resolve().name
     if final.exists():
-        raise RequestError(f"{final} exists already.", "Rename one of the two folders.")
+        raise RequestError(tr("{0} exists already.", final), "Rename one of the two folders.")
     if missing := missing_bytes(models_dir.absolute(), size_of(folder), floor_bytes):
         raise DiskFullError(
-            f"{models_dir} lacks {missing:,} bytes for a copy.",
+            tr("{0} lacks {1:,} bytes for a copy.", models_dir, missing),
             "Make space, or use the model where it is.",
         )
     part = models_dir / f".{final.name}.{os.getpid()}.partial"
@@ -131,7 +136,7 @@ def import_copy(folder: Path, models_dir: Path, floor_bytes: int = _FLOOR_BYTES)
         part.replace(final)
     except OSError as error:
         raise DiskFullError(
-            f"{folder} can't be copied to {models_dir}: {error.strerror or error}.",
+            tr("{0} can't be copied to {1}: {2}.", folder, models_dir, error.strerror or error),
             "Make space, or use the model where it is.",
         ) from error
     finally:

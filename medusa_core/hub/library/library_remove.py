@@ -19,6 +19,7 @@ from medusa_core.hub.library.library_files import (
     files_of_model,
     first_hop,
 )
+from medusa_core.i18n import tr
 from medusa_core.models.model_files import ModelFiles
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
     snapshots = sorted(path for path in (repo / "snapshots").glob("*") if path.is_dir())
     gone = [path for path in snapshots if path.name == revision]
     if revision and not gone:
-        raise RequestError(f"{repo.name} has no revision {revision} in the cache.")
+        raise RequestError(tr("{0} has no revision {1} in the cache.", repo.name, revision))
     others = [path for path in snapshots if path.name != revision] if revision else []
     if others:
         return _plan_revision(cache_dir, repo, gone[0], others)
@@ -132,7 +133,11 @@ def remove(cache_dir: Path, removal: Removal) -> int:
             boundary.remove_tree(folder)
     except OSError as error:
         raise ModelError(
-            f"{error.filename or removal.repo} can't be removed: {error.strerror or error}.",
+            tr(
+                "{0} can't be removed: {1}.",
+                error.filename or removal.repo,
+                error.strerror or error,
+            ),
             "Close the programs that use it, and try again.",
         ) from error
     return freed
@@ -167,7 +172,7 @@ def _check_place(cache_dir: Path, repo: Path) -> None:
     is_inside = repo.parent.resolve() == cache_dir.resolve() and repo.name.startswith(_PREFIX)
     if not is_inside or repo.is_symlink() or not repo.is_dir():
         raise RequestError(
-            f"{repo} isn't in the cache {cache_dir}.",
+            tr("{0} isn't in the cache {1}.", repo, cache_dir),
             "Only what lies in the cache is removed; remove other folders yourself.",
         )
 

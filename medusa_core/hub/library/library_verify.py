@@ -20,6 +20,7 @@ from medusa_core.hub.library.library_files import (
     indexed_files,
     repo_of,
 )
+from medusa_core.i18n import tr
 from medusa_core.system.files.safetensors_header import read_header
 
 _READ_BYTES = 1 << 22
@@ -164,7 +165,7 @@ def _removed_bytes(boundary: Boundary, path: Path) -> int:
         return 0  # two names of one blob
     except OSError as error:
         raise ModelError(
-            f"{path} can't be removed: {error.strerror or error}.",
+            tr("{0} can't be removed: {1}.", path, error.strerror or error),
             "Close the programs that use it.",
         ) from error
     return nbytes
@@ -177,7 +178,7 @@ def _check(path: Path, name: str, expected: Expected, count: Callable[[int], Non
     size = path.stat().st_size
     if expected.nbytes not in (-1, size):
         count(size)
-        reason = f"{size:,} bytes instead of {expected.nbytes:,}"
+        reason = tr("{0:,} bytes instead of {1:,}", size, expected.nbytes)
         return FileCheck(name, FileState.DAMAGED, reason, size)
     if not expected.digest:
         count(size)
@@ -186,7 +187,7 @@ def _check(path: Path, name: str, expected: Expected, count: Callable[[int], Non
     if found == expected.digest:
         return FileCheck(name, FileState.WHOLE, "", size)
     kind = "sha256" if expected.is_large else "git's sha1"
-    reason = f"{kind} is {found[:12]}…, not {expected.digest[:12]}…"
+    reason = tr("{0} is {1}…, not {2}…", kind, found[:12], expected.digest[:12])
     return FileCheck(name, FileState.DAMAGED, reason, size)
 
 
@@ -210,7 +211,7 @@ def _digest(path: Path, size: int, is_large: bool, count: Callable[[int], None])
                 count(len(chunk))
     except OSError as error:
         raise ModelError(
-            f"{path} can't be read: {error.strerror or error}.", "Check the disk."
+            tr("{0} can't be read: {1}.", path, error.strerror or error), "Check the disk."
         ) from error
     return digest.hexdigest()
 

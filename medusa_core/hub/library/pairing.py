@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from medusa_core.heads.checks import MOST_PADDING
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.gguf_config import TITLE as GGUF_TITLE
 from medusa_core.models.config import text_part
@@ -130,19 +131,19 @@ def misfit(sizes: TargetSizes, heads: HeadsShape) -> str:
     reason, width = "", heads.reads_width or heads.hidden_size
     columns = heads.columns or sizes.vocab_size
     if not heads.num_heads:
-        reason = "these are no heads"
+        reason = tr("these are no heads")
     elif width and width != sizes.hidden_size:
-        reason = f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
+        reason = tr("hidden size {0:,} ≠ {1:,}", width, sizes.hidden_size)
     elif heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > MOST_PADDING:
-        reason = f"vocabulary size {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
+        reason = tr("vocabulary size {0:,} ≠ {1:,}", heads.made_for_vocab, sizes.vocab_size)
     elif heads.families and sizes.model_type and sizes.model_type not in heads.families:
-        reason = f"reads keys and values of {' and '.join(heads.families)}"
+        reason = tr("reads keys and values of {0}", " and ".join(heads.families))
     elif sizes.num_layers and heads.deepest_layer > sizes.num_layers:
-        reason = f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
+        reason = tr("reads layer {0:,} of {1:,}", heads.deepest_layer, sizes.num_layers)
     elif not heads.is_reduced and abs(columns - sizes.vocab_size) > MOST_PADDING:
-        reason = f"vocabulary size {columns:,} ≠ {sizes.vocab_size:,}"
+        reason = tr("vocabulary size {0:,} ≠ {1:,}", columns, sizes.vocab_size)
     elif heads.is_reduced and columns > sizes.vocab_size:
-        reason = f"vocabulary size {columns:,} > {sizes.vocab_size:,}"
+        reason = tr("vocabulary size {0:,} > {1:,}", columns, sizes.vocab_size)
     return reason
 
 

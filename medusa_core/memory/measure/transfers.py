@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from medusa_core.errors import TierError
+from medusa_core.i18n import tr
 from medusa_core.memory.measure.timing import best_seconds
 from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES, SUFFIX, open_direct
@@ -41,7 +42,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise TierError(
-            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+            tr("{0} can't be measured: {1}.", folder, error.strerror or error),
+            "Name another folder.",
         ) from error
 
 

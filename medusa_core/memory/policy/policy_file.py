@@ -6,6 +6,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.memory.policy.rules import MAX_SEQUENCES
 from medusa_core.messages import Policy, Tier
@@ -15,7 +16,7 @@ from medusa_core.system.files.json_file import read_json
 
 _MAX_BYTES = 1 << 20
 _MAX_PROMPT_ROWS = 1 << 20
-_HINT = "plan --throughput --json writes one as an example."
+_HINT = tr("plan --throughput --json writes one as an example.")
 
 
 def read_policy(path: Path) -> Policy:
@@ -27,13 +28,13 @@ def read_policy(path: Path) -> Policy:
     try:
         raw = read_json(path, _MAX_BYTES)
     except CheckpointError as error:
-        raise RequestError(f"{path} holds no policy: {error.message}", _HINT) from error
+        raise RequestError(tr("{0} holds no policy: {1}", path, error.message), _HINT) from error
     best = raw.get("best")
     found = best.get("policy") if isinstance(best, dict) else raw
     try:
         return _checked(record_json.from_json(Policy, found, path.name))
     except ValueError as error:
-        raise RequestError(f"{path} holds no policy: {error}", _HINT) from error
+        raise RequestError(tr("{0} holds no policy: {1}", path, error), _HINT) from error
 
 
 def found_as_json(found: FoundPolicy) -> dict[str, object]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PlanError
+from medusa_core.i18n import tr
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import OffloadRoom
 from medusa_core.memory.policy.machine_rates import MachineRates
@@ -68,7 +69,7 @@ class PolicySearch:
         found = search(self.workload, self.machine.with_room(Tier.DEVICE, room), self.rules)
         if found is None:
             raise PlanError(
-                f"The model has no room on any tier of {self.budget.name}.",
+                tr("The model has no room on any tier of {0}.", self.budget.name),
                 "Give it more --memory-gib, or name a folder on a disk that is less full with "
                 "--tier-disk.",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import Policy, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows
@@ -91,11 +92,11 @@ def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: boo
     why = why_cache_stays(config)
     if policy.weights.below and not config.has_native_family:
         raise RequestError(
-            f"{why}: its layers stay on the device.", 'Write "weights": {"device": 1.0}.'
+            tr("{0}: its layers stay on the device.", why), 'Write "weights": {"device": 1.0}.'
         )
     if why and (policy.cache.below or policy.num_batches > 1):
         raise RequestError(
-            f"{why}: its keys and values stay on the device, and all is one batch.",
+            tr("{0}: its keys and values stay on the device, and all is one batch.", why),
             'Write "cache": {"device": 1.0} and "num_batches": 1.',
         )
 

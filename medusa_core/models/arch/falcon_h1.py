@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.arch.mamba2 import MAMBA_FLAGS, MAMBA_KEYS, mamba2, mamba_tensors
 from medusa_core.models.architecture import AGAIN, Arch, ArchConfig, ModelFields, positive
 from medusa_core.models.blocks.compose import attention, mlp, pre_norms
@@ -60,7 +61,7 @@ def _multipliers(config: ArchConfig, key: str, count: int) -> Sequence[float]:
     numbers = config.raw.get(key)
     numbers = [1.0] * count if numbers is None else numbers
     if not isinstance(numbers, list) or len(numbers) != count:
-        raise ModelError(f"config.json: {key} aren't {count} numbers.", AGAIN)
+        raise ModelError(tr("config.json: {0} aren't {1} numbers.", key, count), AGAIN)
     return [positive({key: number}, key, 1.0) or 1.0 for number in numbers]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.arch.gemma2 import GGUF_SOFTCAPS
 from medusa_core.models.architecture import (
     AGAIN,
@@ -116,7 +117,7 @@ def _ropes(raw: Mapping[str, Any], head_dim: int) -> Mapping[str, Any]:
         raise _mixed("rope_parameters")
     if (kind := local.get("rope_type", "default")) != "default":
         raise ModelError(
-            f"Sliding-window layers with RoPE of type {kind!r:.40} aren't supported.",
+            tr("Sliding-window layers with RoPE of type {0:.40} aren't supported.", repr(kind)),
             "Choose Gemma 4 as its makers published it.",
         )
     theta = positive(rotated, "rope_theta", 1e6)
@@ -174,7 +175,13 @@ def _attention(config: ArchConfig, kind: str, kv_layer: int | None) -> Attention
         kv_heads = config.whole("num_global_key_value_heads", MAX_HEADS, kv_heads)
     if heads % kv_heads or size % 2:
         raise ModelError(
-            f"{heads} attention heads can't share {kv_heads} KV heads of {size} numbers.", AGAIN
+            tr(
+                "{0} attention heads can't share {1} KV heads of {2} numbers.",
+                heads,
+                kv_heads,
+                size,
+            ),
+            AGAIN,
         )
     inner, kv, owns_kv = heads * size, kv_heads * size, kv_layer is None
     k_eq_v = owns_kv and is_global and config.flag("attention_k_eq_v")
@@ -247,8 +254,11 @@ def _per_layer_embeddings(config: ArchConfig) -> PerLayerEmbeddings | None:
     )
     if found.vocab_size < config.vocab_size:
         raise ModelError(
-            f"config.json: {found.vocab_size:,} of {config.vocab_size:,} tokens have per-layer "
-            "embeddings.",
+            tr(
+                "config.json: {0:,} of {1:,} tokens have per-layer embeddings.",
+                found.vocab_size,
+                config.vocab_size,
+            ),
             AGAIN,
         )
     return found
@@ -267,7 +277,7 @@ def _per_layer_gate(config: ArchConfig, width: int) -> PerLayerGateSpec:
 def _mixed(key: str) -> ModelError:
     """Make the error for layers that Gemma 4 doesn't have."""
     return ModelError(
-        f"config.json: {key} describes layers in another way than Gemma 4 has them.",
+        tr("config.json: {0} describes layers in another way than Gemma 4 has them.", key),
         "Download config.json again, or choose Gemma 4 as its makers published it.",
     )
 

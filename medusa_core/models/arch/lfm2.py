@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.architecture import (
     AGAIN,
     MAX_INTERMEDIATE,
@@ -101,7 +102,9 @@ def _layer_types(raw: Mapping[str, Any]) -> list[str]:
         if isinstance(kinds, list) and len(kinds) == count and all(k in _KINDS for k in kinds):
             return kinds
         raise ModelError(
-            f"config.json: layer_types isn't a list of {count} words, conv or full_attention.",
+            tr(
+                "config.json: layer_types isn't a list of {0} words, conv or full_attention.", count
+            ),
             "Layers of other kinds aren't supported in this family: download config.json again.",
         )
     if not isinstance(attending, list) or not all(
@@ -109,7 +112,8 @@ def _layer_types(raw: Mapping[str, Any]) -> list[str]:
         for index in attending
     ):
         raise ModelError(
-            f"config.json: full_attn_idxs isn't a list of layers from 0 to {count - 1}.", AGAIN
+            tr("config.json: full_attn_idxs isn't a list of layers from 0 to {0}.", count - 1),
+            AGAIN,
         )
     return ["full_attention" if index in attending else "conv" for index in range(count)]
 

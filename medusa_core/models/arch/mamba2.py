@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.architecture import AGAIN, MAX_HEADS, MAX_HIDDEN, Arch, ArchConfig, whole
 from medusa_core.models.blocks.compose import linear
 from medusa_core.models.blocks.spec import BlockSpec, Mamba2Spec, NormSpec, NormsSpec
@@ -84,13 +85,17 @@ def _state(config: ArchConfig) -> StateShape:
     width = config.whole("mamba_d_head", inner, 64) if is_given else inner // heads
     if width * heads != inner:
         raise ModelError(
-            f"config.json: {heads} Mamba heads of {width} numbers don't make up the layer's "
-            f"{inner}.",
+            tr(
+                "config.json: {0} Mamba heads of {1} numbers don't make up the layer's {2}.",
+                heads,
+                width,
+                inner,
+            ),
             AGAIN,
         )
     if heads % groups:
         raise ModelError(
-            f"config.json: {heads} Mamba heads can't share {groups} groups evenly.", AGAIN
+            tr("config.json: {0} Mamba heads can't share {1} groups evenly.", heads, groups), AGAIN
         )
     taps = config.whole("mamba_d_conv", _MAX_TAPS, 4)
     return StateShape(heads, size, width, groups, inner + 2 * groups * size, taps)
@@ -105,7 +110,10 @@ def _time_step_limits(limits: object) -> tuple[float, float]:
         if isinstance(least, int | float) and isinstance(most, int | float) and 0 <= least < most:
             return float(least), float(most)
     raise ModelError(
-        f"config.json: time_step_limit is {reprlib.repr(limits)}, no shortest and longest step.",
+        tr(
+            "config.json: time_step_limit is {0}, no shortest and longest step.",
+            reprlib.repr(limits),
+        ),
         AGAIN,
     )
 
@@ -128,8 +136,10 @@ def mixer_types(config: ArchConfig, *keys: str) -> list[str]:
     named = [kind for kind in known if kind is not None]
     if len(named) != config.num_layers:
         raise ModelError(
-            f"config.json: layer_types isn't a list of {config.num_layers} words, each mamba or "
-            "attention.",
+            tr(
+                "config.json: layer_types isn't a list of {0} words, each mamba or attention.",
+                config.num_layers,
+            ),
             "Layers of other kinds aren't supported in this family.",
         )
     return named

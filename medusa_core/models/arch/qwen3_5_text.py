@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.architecture import (
     AGAIN,
     MAX_LAYERS,
@@ -80,7 +81,8 @@ def _state(config: ArchConfig) -> StateShape:
     value_dim = config.whole("linear_value_head_dim", _MAX_SIZE, 128)
     if heads % key_heads:
         raise ModelError(
-            f"config.json: {heads} value heads can't share {key_heads} key heads evenly.", AGAIN
+            tr("config.json: {0} value heads can't share {1} key heads evenly.", heads, key_heads),
+            AGAIN,
         )
     channels = 2 * key_heads * key_dim + heads * value_dim
     taps = config.whole("linear_conv_kernel_dim", _MAX_TAPS, 4)
@@ -95,12 +97,12 @@ def _layer_types(config: ArchConfig) -> list[str]:
         return [_DELTA_NET if (index + 1) % every else _ATTENTION for index in range(count)]
     if not isinstance(kinds, list) or len(kinds) != count:
         raise ModelError(
-            f"config.json: layer_types isn't a list of {count} kinds of layers.", AGAIN
+            tr("config.json: layer_types isn't a list of {0} kinds of layers.", count), AGAIN
         )
     if others := [kind for kind in kinds if kind not in (_ATTENTION, _DELTA_NET)]:
         raise ModelError(
-            f"Layers of kind {reprlib.repr(others[0])} aren't supported in this family.",
-            f"It has {_ATTENTION} and {_DELTA_NET}: download config.json again.",
+            tr("Layers of kind {0} aren't supported in this family.", reprlib.repr(others[0])),
+            tr("It has {0} and {1}: download config.json again.", _ATTENTION, _DELTA_NET),
         )
     return kinds
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.text_prefixes import TEXT_PREFIXES
 from medusa_core.models.token_table import StoredRows
 from medusa_core.system.files.safetensors_header import (
@@ -137,7 +138,12 @@ class Checkpoint:
         found = self.shape(name)
         if found != shape:
             raise CheckpointError(
-                f"{name} has shape {list(found)}, but config.json asks for {list(shape)}.",
+                tr(
+                    "{0} has shape {1}, but config.json asks for {2}.",
+                    name,
+                    list(found),
+                    list(shape),
+                ),
                 "The weights and config.json belong to different models; download both again.",
             )
 
@@ -184,7 +190,8 @@ class Checkpoint:
         tensor = self.raw(name)
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
             raise CheckpointError(
-                f"{name} holds {tensor.dtype}, not whole numbers.", "Download the file again."
+                tr("{0} holds {1}, not whole numbers.", name, tensor.dtype),
+                "Download the file again.",
             )
         return tensor.to(torch.int64)
 
@@ -231,7 +238,7 @@ class Checkpoint:
         entry = self._entries[path].get(self._stored[name])
         if entry is None:
             raise CheckpointError(
-                f"{path.name} lacks the tensor {name} that the index places there.",
+                tr("{0} lacks the tensor {1} that the index places there.", path.name, name),
                 "Download the model again.",
             )
         return entry
@@ -267,7 +274,7 @@ def torch_dtype(name: str, entry: TensorEntry) -> torch.dtype:
     """
     if entry.dtype not in DTYPES:
         raise CheckpointError(
-            f"{name} holds {entry.dtype}, which isn't supported.",
+            tr("{0} holds {1}, which isn't supported.", name, entry.dtype),
             "Choose the unquantized version of this model.",
         )
     return DTYPES[entry.dtype]
@@ -281,7 +288,7 @@ def check_floating(name: str, dtype: torch.dtype) -> None:
     """
     if not dtype.is_floating_point:
         raise CheckpointError(
-            f"{name} holds {dtype}, not floating-point numbers.",
+            tr("{0} holds {1}, not floating-point numbers.", name, dtype),
             "Choose the unquantized version of this model.",
         )
 
@@ -289,7 +296,7 @@ def check_floating(name: str, dtype: torch.dtype) -> None:
 def missing_tensor(name: str) -> CheckpointError:
     """Make the error for a missing tensor."""
     return CheckpointError(
-        f"The weights lack the tensor {name}.",
+        tr("The weights lack the tensor {0}.", name),
         "The download is incomplete, or this is another kind of model.",
     )
 
@@ -316,10 +323,12 @@ def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
                 while done < len(piece):
                     if not (count := file.readinto(piece[done:])):
                         raise CheckpointError(
-                            f"{path.name} has become shorter.", "Download the file again."
+                            tr("{0} has become shorter.", path.name), "Download the file again."
                         )
                     done += count
                 each_piece(piece)
     except OSError as error:
-        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+        raise CheckpointError(
+            tr("{0} can't be read: {1}.", path, error), "Check the disk."
+        ) from error
     return buffer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.stacked import StackedCheckpoint, is_stacked
 from medusa_core.system.files.json_file import read_json
@@ -37,9 +38,13 @@ def weight_files(folder: Path) -> dict[str, Path]:
         return dict.fromkeys(read_header(single), single)
     pickles = sorted(path.name for path in folder.glob("*.bin"))
     raise CheckpointError(
-        f"No model.safetensors in {folder}.",
-        f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead, "
-        f"or convert it once: medusa convert {folder}"
+        tr("No model.safetensors in {0}.", folder),
+        tr(
+            "{0} is a pickle, which can run code: get the safetensors version instead, or convert "
+            "it once: medusa convert {1}",
+            pickles[0],
+            folder,
+        )
         if pickles
         else "Choose a folder in Hugging Face layout, or download the model again.",
     )
@@ -49,23 +54,28 @@ def _read_index(folder: Path, index: Path) -> dict[str, Path]:
     """Map tensor names to the shards that `model.safetensors.index.json` lists."""
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(f"{index.name} has no weight_map.", "Download the file again.")
+        raise CheckpointError(tr("{0} has no weight_map.", index.name), "Download the file again.")
     shards = {str(shard) for shard in weight_map.values()}
     outside = [shard for shard in shards if Path(shard).name != shard]
     if outside:
         raise CheckpointError(
-            f"{index.name} names a file outside of its folder: {outside[0]}.",
+            tr("{0} names a file outside of its folder: {1}.", index.name, outside[0]),
             "Don't use this download.",
         )
     if other := sorted(shard for shard in shards if not shard.endswith(".safetensors")):
         raise CheckpointError(
-            f"{index.name} names a file that isn't safetensors: {other[0]}.",
+            tr("{0} names a file that isn't safetensors: {1}.", index.name, other[0]),
             "It may be a pickle, which can run code. Don't use this download.",
         )
     missing = sorted(shard for shard in shards if not (folder / shard).exists())
     if missing:
         raise CheckpointError(
-            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
+            tr(
+                "{0} of {1} weight files are missing, such as {2}.",
+                len(missing),
+                len(shards),
+                missing[0],
+            ),
             "Let the download finish, or download the model again.",
         )
     return {str(name): folder / str(shard) for name, shard in weight_map.items()}

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.spec import EACH_EXPERT
 from medusa_core.models.checkpoints.checkpoint import (
     Checkpoint,
@@ -137,7 +138,7 @@ class GgufCheckpoint(Checkpoint):
         count = self._num_heads(heads_key)
         if count < 1 or len(rows) % (2 * count):
             raise CheckpointError(
-                f"{name} has {len(rows)} rows, which aren't those of {count} heads.",
+                tr("{0} has {1} rows, which aren't those of {2} heads.", name, len(rows), count),
                 "Download the file again.",
             )
         return _halves(rows, count)
@@ -190,7 +191,7 @@ def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor
     halves = halves_of_experts(name)
     if not shape or count > _MAX_EXPERTS or shape[0] % len(halves):
         raise CheckpointError(
-            f"{name} has shape {list(tensor.shape)}, which isn't one for each expert.",
+            tr("{0} has shape {1}, which isn't one for each expert.", name, list(tensor.shape)),
             "Download the file again.",
         )
     rows, nbytes = shape[0] // len(halves), tensor.nbytes // (count * len(halves))
@@ -220,7 +221,7 @@ def _logarithms(name: str, rates: Tensor) -> Tensor:
     """
     if not bool((rates < 0).all()):
         raise CheckpointError(
-            f"{name} is damaged: a state that grows without end.", "Download the file again."
+            tr("{0} is damaged: a state that grows without end.", name), "Download the file again."
         )
     return rates.neg().log()
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.architecture import Arch, gguf_archs
 from medusa_core.models.blocks.spec import EACH_EXPERT
 from medusa_core.models.checkpoints.gguf_naming import file_type
@@ -95,12 +96,16 @@ def find_gguf_arch(gguf: Gguf) -> Arch:
         unknown = ("it isn't known here", supported)
         reason, instead = _INSTEAD.get(gguf.architecture, unknown)
         raise ModelError(
-            f"GGUF models of architecture {gguf.architecture[:40]!r} aren't supported: {reason}.",
+            tr(
+                "GGUF models of architecture {0} aren't supported: {1}.",
+                repr(gguf.architecture[:40]),
+                reason,
+            ),
             instead,
         )
     if not found.gguf.has_experts and gguf.of_model("expert_count"):
         raise ModelError(
-            f"This model of architecture {gguf.architecture!r} has experts.",
+            tr("This model of architecture {0} has experts.", repr(gguf.architecture)),
             "Choose a dense model, such as Qwen3 or Llama.",
         )
     return found
@@ -199,7 +204,7 @@ def gguf_errors(gguf: Gguf) -> Iterator[None]:
         for name, key in {**_KEYS, **own}.items():
             message = re.sub(rf"\b{name}\b", f"{gguf.architecture}.{key}", message)
         raise ModelError(
-            f"{gguf.path.name}: {message}",
+            tr("{0}: {1}", gguf.path.name, message),
             "Download the GGUF file again, or choose another one of this model.",
         ) from error
 
@@ -218,8 +223,13 @@ def _check_features(gguf: Gguf, architecture: GgufArchitecture, raw: Mapping[str
     is_partial = isinstance(rotated, int) and isinstance(size, int) and rotated < size
     if is_partial and "partial_rotary_factor" not in raw:
         raise ModelError(
-            f"This model has a partial RoPE of {rotated} of {size} dimensions per head, which "
-            f"isn't supported for architecture {gguf.architecture!r}.",
+            tr(
+                "This model has a partial RoPE of {0} of {1} dimensions per head, which isn't "
+                "supported for architecture {2}.",
+                rotated,
+                size,
+                repr(gguf.architecture),
+            ),
             "Choose another model, such as a Llama or Qwen3.",
         )
     if gguf.of_model("attention.causal") is False:
@@ -230,7 +240,7 @@ def _check_features(gguf: Gguf, architecture: GgufArchitecture, raw: Mapping[str
     head_dim = gguf.of_model("attention.key_length") or hidden_per_head(raw)
     if key := unread_key(gguf, architecture, head_dim):
         raise ModelError(
-            f"This model has {gguf.architecture}.{key}, which isn't supported.",
+            tr("This model has {0}.{1}, which isn't supported.", gguf.architecture, key),
             "Choose another model, such as a Llama or Qwen3.",
         )
 
@@ -245,7 +255,13 @@ def _check_tokens(gguf: Gguf, vocab_size: int) -> None:
         token_id = gguf.entries.get(f"tokenizer.ggml.{name}_token_id")
         if isinstance(token_id, int) and token_id != _NO_TOKEN and token_id >= vocab_size:
             raise CheckpointError(
-                f"{gguf.path.name} names token {token_id} as {name.upper()}, but has {vocab_size}.",
+                tr(
+                    "{0} names token {1} as {2}, but has {3}.",
+                    gguf.path.name,
+                    token_id,
+                    name.upper(),
+                    vocab_size,
+                ),
                 "Download it again, or choose another file of this model.",
             )
 
@@ -257,7 +273,9 @@ def _vocab_size(gguf: Gguf) -> int:
         return table.shape[0]
     tokens = gguf.texts("tokenizer.ggml.tokens")
     if not tokens or not _lacks_files(gguf):
-        raise CheckpointError(f"{gguf.path.name} has no token embedding.", "Download it again.")
+        raise CheckpointError(
+            tr("{0} has no token embedding.", gguf.path.name), "Download it again."
+        )
     return len(tokens)
 
 

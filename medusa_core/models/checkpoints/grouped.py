@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.packing import Packing
@@ -98,7 +99,12 @@ def read_words(checkpoint: Checkpoint, name: str) -> Tensor:
     words = checkpoint.raw(name)
     if words.dtype != torch.int32 or words.dim() != 2:
         raise CheckpointError(
-            f"{name} is {list(words.shape)} of {words.dtype}, no matrix of 32-bit words.",
+            tr(
+                "{0} is {1} of {2}, no matrix of 32-bit words.",
+                name,
+                list(words.shape),
+                words.dtype,
+            ),
             "Download the file again.",
         )
     return words
@@ -119,7 +125,7 @@ def read_grouped(
     packing = config.packing
     if packing is None:
         raise CheckpointError(
-            f"{part.name} is packed, but config.json says nothing of that.",
+            tr("{0} is packed, but config.json says nothing of that.", part.name),
             "Download config.json again.",
         )
 
@@ -155,7 +161,13 @@ def _check(weights: Grouped, piece: TensorRows, columns: int, packing: Packing) 
     wanted = [(rows, columns), (rows, groups), (rows, groups)]
     if sizes != wanted or columns % max(BLOCK, packing.group):
         raise CheckpointError(
-            f"{piece.name} holds {list(sizes[0])} weights in {sizes[2][-1]} groups, but "
-            f"config.json asks for {list(wanted[0])} in {groups}.",
+            tr(
+                "{0} holds {1} weights in {2} groups, but config.json asks for {3} in {4}.",
+                piece.name,
+                list(sizes[0]),
+                sizes[2][-1],
+                list(wanted[0]),
+                groups,
+            ),
             "The weights and config.json belong to different models; download both again.",
         )

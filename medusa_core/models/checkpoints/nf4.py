@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -78,13 +79,13 @@ def _read(
     for key, size in sizes.items():
         if columns % NF4_BLOCK or key not in tensors or tensors[key].numel() != size:
             raise CheckpointError(
-                f"{name} is quantized to another size than config.json asks for.",
+                tr("{0} is quantized to another size than config.json asks for.", name),
                 "The weights and config.json belong to different models; download both again.",
             )
     is_packed = tensors["weight"].dtype == torch.uint8
     if not is_packed or "quant_map" not in tensors or STATE not in tensors:
         raise CheckpointError(
-            f"{name} isn't quantized to nf4 in blocks of {NF4_BLOCK}.",
+            tr("{0} isn't quantized to nf4 in blocks of {1}.", name, NF4_BLOCK),
             "Choose the unquantized version of this model.",
         )
     return tensors, read_matrix(tensors, piece.tensor_rows, columns)

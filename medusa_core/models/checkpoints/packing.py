@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.system.files.json_file import is_whole
 from medusa_core.system.native.constants import BLOCK
 
@@ -79,12 +80,12 @@ def checked(packing: Packing) -> Packing:
         ModelError: It isn't supported.
     """
     if packing.bits not in (4, 8):
-        raise unsupported(packing.method, f"{packing.bits} bits", "Choose 4 bits or 8")
+        raise unsupported(packing.method, tr("{0} bits", packing.bits), tr("Choose 4 bits or 8"))
     if packing.bits == 8 and not packing.is_symmetric:
-        raise unsupported(packing.method, "8 bits with zeros of their own", "Choose 4 bits")
+        raise unsupported(packing.method, tr("8 bits with zeros of their own"), tr("Choose 4 bits"))
     if packing.group and packing.group % BLOCK:
         raise unsupported(
-            packing.method, f"groups of {packing.group}", "Choose groups of 32 to 128"
+            packing.method, tr("groups of {0}", packing.group), tr("Choose groups of 32 to 128")
         )
     return packing
 
@@ -92,8 +93,8 @@ def checked(packing: Packing) -> Packing:
 def unsupported(method: str, feature: str, instead: str) -> ModelError:
     """Make the error for weights that are packed in an unsupported way."""
     return ModelError(
-        f"The weights are packed in a way that isn't supported ({method}: {feature}).",
-        f"{instead}, a GGUF file, or the unquantized version of this model.",
+        tr("The weights are packed in a way that isn't supported ({0}: {1}).", method, feature),
+        tr("{0}, a GGUF file, or the unquantized version of this model.", instead),
     )
 
 
@@ -106,7 +107,9 @@ def integer(settings: Mapping[str, Any], key: str, default: int, method: str) ->
     value = settings.get(key)
     value = default if value is None else value
     if not is_whole(value, -1, 1 << 20):
-        raise unsupported(method, f"its {key} is no whole number", "Download config.json again")
+        raise unsupported(
+            method, tr("its {0} is no whole number", key), tr("Download config.json again")
+        )
     return value
 
 
@@ -122,12 +125,16 @@ def layer_names(value: object, method: str) -> tuple[str, ...]:
         or len(value) > _MAX_NAMES
         or not all(isinstance(one, str) and 0 < len(one) <= _MAX_NAME_CHARS for one in value)
     ):
-        raise unsupported(method, "its list of exceptions can't be read", "Choose another one")
+        raise unsupported(
+            method, tr("its list of exceptions can't be read"), tr("Choose another one")
+        )
     try:
         for one in value:
             re.compile(one.removeprefix("re:"))
     except re.error:
-        raise unsupported(method, "an exception can't be read", "Choose another one") from None
+        raise unsupported(
+            method, tr("an exception can't be read"), tr("Choose another one")
+        ) from None
     return tuple(value)
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.checkpoint import (
     DTYPES,
     Checkpoint,
@@ -100,7 +101,7 @@ class StackedCheckpoint(Checkpoint):
         shape = self._entry(name).shape
         if len(shape) != _DIMENSIONS.get(kind, 3) or not 0 < shape[0] <= _MAX_EXPERTS:
             raise CheckpointError(
-                f"{name} has shape {list(shape)}, which isn't one for each expert.",
+                tr("{0} has shape {1}, which isn't one for each expert.", name, list(shape)),
                 "Download the file again.",
             )
         parts = ("gate", "up") if part in ("gate_up", "input") else ("down",)
@@ -169,7 +170,7 @@ class StackedCheckpoint(Checkpoint):
         """
         if codes.dim() != 3 or codes.shape[2] != _BLOCK // 2 or scales.shape != codes.shape[:2]:
             raise CheckpointError(
-                f"{place.stored} is damaged: its blocks and scales don't fit each other.",
+                tr("{0} is damaged: its blocks and scales don't fit each other.", place.stored),
                 "Download the file again.",
             )
         codes, scales = codes[place.first :: place.step], scales[place.first :: place.step]
@@ -185,7 +186,7 @@ class StackedCheckpoint(Checkpoint):
         count, *shape = entry.shape
         dtype = DTYPES.get(entry.dtype)
         if dtype is None or expert >= count:
-            raise CheckpointError(f"{stored} is damaged.", "Download the file again.")
+            raise CheckpointError(tr("{0} is damaged.", stored), "Download the file again.")
         nbytes = entry.nbytes // count
         one = TensorEntry(entry.dtype, tuple(shape), entry.start + expert * nbytes, nbytes)
         return read_bytes(self._file_of[stored], one, each_piece).view(dtype).view(one.shape)

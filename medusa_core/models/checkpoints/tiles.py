@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.system.files.gguf import Gguf
 
 _MIXER = ".linear_attn."
@@ -67,7 +68,12 @@ class Tiles(NamedTuple):
         """Reorder rows from strided by key head to grouped by key head."""
         if len(rows) % self.heads or self.heads % self.groups:
             raise CheckpointError(
-                f"{name} has {len(rows)} rows, which aren't those of {self.heads} heads.",
+                tr(
+                    "{0} has {1} rows, which aren't those of {2} heads.",
+                    name,
+                    len(rows),
+                    self.heads,
+                ),
                 "Download the file again.",
             )
         tiles = rows.view(self.heads // self.groups, self.groups, -1, *rows.shape[1:])

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 
 FILE = "phrases.safetensors"
 _FORMAT = "medusa-chat phrases 1"
@@ -169,7 +170,7 @@ def read_phrases(model_dir: Path, vocab_size: int) -> PhraseTable | None:
         return phrases
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(
-            f"{path.name} of {model_dir.name} is damaged: {error}.",
+            tr("{0} of {1} is damaged: {2}.", path.name, model_dir.name, error),
             "Delete the file: the model runs without it, somewhat slower.",
         ) from error
 

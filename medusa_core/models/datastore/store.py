@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.system.storage.database import Database, Migration, open_database
 
 log = logging.getLogger(__name__)
@@ -235,7 +236,7 @@ class AnswerStore:
                     copy.unlink(missing_ok=True)
                 except OSError as error:
                     raise RequestError(
-                        f"{copy} can't be deleted: {error.strerror or error}.",
+                        tr("{0} can't be deleted: {1}.", copy, error.strerror or error),
                         "It may hold what was deleted: remove it yourself.",
                     ) from error
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -65,7 +66,7 @@ class Adapter:
         scaled = b * pair.scale
         if not (bool(torch.isfinite(a).all()) and bool(torch.isfinite(scaled).all())):
             raise AdapterError(
-                f"What the adapter adds to {layer} holds something that is no number.",
+                tr("What the adapter adds to {0} holds something that is no number.", layer),
                 "Choose another adapter.",
             )
         return a, scaled

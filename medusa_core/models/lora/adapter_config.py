@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from medusa_core.errors import AdapterError, CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.system.files.json_file import is_whole, read_json
 
 N = TypeVar("N", int, float)
@@ -98,7 +99,7 @@ def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
     kind = raw.get("peft_type")
     if kind != "LORA":
         raise AdapterError(
-            f"The adapter is of type {reprlib.repr(kind)}; only LORA is supported.",
+            tr("The adapter is of type {0}; only LORA is supported.", reprlib.repr(kind)),
             "Choose a LoRA, or a model into which the adapter was merged.",
         )
     for key, what in _UNSUPPORTED.items():
@@ -123,7 +124,7 @@ def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
 def _unsupported(feature: str) -> AdapterError:
     """Make the error for an adapter that isn't a plain LoRA."""
     return AdapterError(
-        f"The adapter holds {feature}, which isn't supported.",
+        tr("The adapter holds {0}, which isn't supported.", feature),
         "Choose a plain LoRA, or a model into which the adapter was merged.",
     )
 
@@ -132,8 +133,13 @@ def _rank(value: object, key: str) -> int:
     """Check that `r` or a value of `rank_pattern` is a positive integer."""
     if not is_whole(value, 1, _MAX_RANK):
         raise AdapterError(
-            f"{CONFIG_NAME}: {key} is {reprlib.repr(value)}, not a whole number from 1 to "
-            f"{_MAX_RANK:,}.",
+            tr(
+                "{0}: {1} is {2}, not a whole number from 1 to {3:,}.",
+                CONFIG_NAME,
+                key,
+                reprlib.repr(value),
+                _MAX_RANK,
+            ),
             "Download the adapter again.",
         )
     return value
@@ -144,7 +150,7 @@ def _alpha(value: object, key: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not isinstance(value, int | float) or not 0 <= value < 1e6:
         raise AdapterError(
-            f"{CONFIG_NAME}: {key} is {reprlib.repr(value)}, not a number from 0 on.",
+            tr("{0}: {1} is {2}, not a number from 0 on.", CONFIG_NAME, key, reprlib.repr(value)),
             "Download the adapter again.",
         )
     return float(value)
@@ -156,7 +162,9 @@ def _patterns(
     """Read names or regular expressions, which PEFT matches with the end of a layer's name."""
     patterns = raw.get(key) or {}
     if not isinstance(patterns, Mapping) or len(patterns) > _MAX_PATTERNS:
-        raise AdapterError(f"{CONFIG_NAME}: {key} is no short table.", "Download it again.")
+        raise AdapterError(
+            tr("{0}: {1} is no short table.", CONFIG_NAME, key), "Download it again."
+        )
     for pattern in patterns:
         _check_pattern(str(pattern), key)
     return tuple((str(pattern), read(value, key)) for pattern, value in patterns.items())
@@ -172,6 +180,11 @@ def _check_pattern(pattern: str, key: str) -> None:
         is_unsafe = True
     if is_unsafe or re.search(r"\)[*+?{]", pattern):
         raise AdapterError(
-            f"{CONFIG_NAME}: {key} has a pattern that can't be used: {reprlib.repr(pattern)}.",
+            tr(
+                "{0}: {1} has a pattern that can't be used: {2}.",
+                CONFIG_NAME,
+                key,
+                reprlib.repr(pattern),
+            ),
             "Name the layers instead.",
         )

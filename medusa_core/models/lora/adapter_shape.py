@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import AdapterError, CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.sizes import block_tensors
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.text_prefixes import TEXT_PREFIXES
@@ -105,8 +106,8 @@ def _read(folder: Path) -> tuple[LoraConfig, dict[str, TensorEntry]]:
     path = folder / WEIGHTS_NAME
     if not path.exists():
         raise AdapterError(
-            f"No {WEIGHTS_NAME} in {folder}.",
-            f"{_PICKLE} is a pickle, which can run code: save the adapter as safetensors."
+            tr("No {0} in {1}.", WEIGHTS_NAME, folder),
+            tr("{0} is a pickle, which can run code: save the adapter as safetensors.", _PICKLE)
             if (folder / _PICKLE).exists()
             else "Choose a folder with a LoRA of PEFT.",
         )
@@ -166,7 +167,9 @@ def _pairs(
         layer = _layer_name(found["module"])
         modules[layer] = found["module"]
         if found["which"] in halves.setdefault(layer, {}):
-            raise AdapterError(f"The adapter changes {layer} twice.", "Choose one with one LoRA.")
+            raise AdapterError(
+                tr("The adapter changes {0} twice.", layer), "Choose one with one LoRA."
+            )
         halves[layer][found["which"]] = name
     if not halves:
         raise AdapterError("The adapter holds nothing.", "Download it again.")
@@ -175,7 +178,7 @@ def _pairs(
             raise _no_layer(layer)
         if len(names) < 2:
             raise AdapterError(
-                f"The adapter has one half of what it adds to {layer}.", "Download it again."
+                tr("The adapter has one half of what it adds to {0}.", layer), "Download it again."
             )
         pair = (names["A"], names["B"])
         yield layer, _pair(pair, entries, lora, modules[layer], layers[layer])
@@ -194,12 +197,18 @@ def _pair(
         entry = entries[name]
         if entry.shape != wanted:
             raise AdapterError(
-                f"The adapter's {name} has shape {list(entry.shape)}, not {list(wanted)}.",
+                tr(
+                    "The adapter's {0} has shape {1}, not {2}.",
+                    name,
+                    list(entry.shape),
+                    list(wanted),
+                ),
                 "It was made for another model, or its two files don't belong together.",
             )
         if entry.dtype not in _FLOATS:
             raise AdapterError(
-                f"The adapter's {name} holds {entry.dtype}.", "Choose one of plain numbers."
+                tr("The adapter's {0} holds {1}.", name, entry.dtype),
+                "Choose one of plain numbers.",
             )
     return AdapterPair(rows, columns, rank, lora.scale_of(module), names)
 
@@ -217,7 +226,7 @@ def _unknown(name: str) -> AdapterError:
     other = "something else than two matrices a layer" if ".lora_" in name else "whole layers"
     what = next((what for part, what in _OTHER_TENSORS.items() if part in name), other)
     return AdapterError(
-        f"The adapter holds {what}: {name}.",
+        tr("The adapter holds {0}: {1}.", what, name),
         "Choose a plain LoRA, or a model into which the adapter was merged.",
     )
 
@@ -226,10 +235,10 @@ def _no_layer(layer: str) -> AdapterError:
     """Make the error for a layer that the model lacks, or that is outside of its blocks."""
     if layer.rpartition(".")[2] in _OUTSIDE_BLOCKS:
         return AdapterError(
-            f"The adapter changes {layer}; only layers of the blocks are supported.",
+            tr("The adapter changes {0}; only layers of the blocks are supported.", layer),
             "Choose a LoRA of attention and MLPs, or a model into which it was merged.",
         )
     return AdapterError(
-        f"The model has no layer {layer}, which the adapter changes.",
+        tr("The model has no layer {0}, which the adapter changes.", layer),
         "It was made for another model: choose that one.",
     )

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.format import Hardware, QuantSpec, quant_registry
 from medusa_core.system.native.constants import SUPER, TILE
@@ -51,7 +52,7 @@ def block_format(name: str, label: str, kind: str, can_quantize: bool = True) ->
         """Quantize a matrix [rows, columns]; IQ and K types are only read from files."""
         if not can_quantize:
             raise RequestError(
-                f"Weights of type {name.upper()} are read from files, not made.",
+                tr("Weights of type {0} are read from files, not made.", name.upper()),
                 "Choose q4 or int8.",
             )
         from medusa_core.models.quant.block_rounding import round_to

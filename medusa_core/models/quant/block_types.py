@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES, BlockSizes
 from medusa_core.models.quant.blocks import Blocks, bits, chunks, flat, float16_at, nibbles
 from medusa_core.models.quant.codebook_types import CODEBOOK_DECODERS, IQ4_LEVELS
@@ -57,8 +58,8 @@ def block_type(name: str) -> BlockType:
     """
     if name not in BLOCK_TYPES:
         raise CheckpointError(
-            f"Weights of type {name.upper()} aren't supported.",
-            f"Choose a file with weights of {', '.join(sorted(BLOCK_TYPES)).upper()}.",
+            tr("Weights of type {0} aren't supported.", name.upper()),
+            tr("Choose a file with weights of {0}.", ", ".join(sorted(BLOCK_TYPES)).upper()),
         )
     return BLOCK_TYPES[name]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import WeightFormats
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.quant.block_format import weight_formats
@@ -136,7 +137,7 @@ def resolve_formats(
     embedding = registry.get(wanted.embedding) if wanted.embedding else dense
     if not embedding.is_dense:
         raise RequestError(
-            f"Token vectors can't be {embedding.name}: they are looked up, not multiplied.",
+            tr("Token vectors can't be {0}: they are looked up, not multiplied.", embedding.name),
             "Choose a dense format for the embedding, or keep it in RAM.",
         )
 
@@ -170,11 +171,12 @@ def resolve_formats(
     )
     if wanted.cache not in ("", *CACHE_FORMATS):
         raise RequestError(
-            f"There is no cache format {wanted.cache!r}.", f"Choose {', '.join(CACHE_FORMATS)}."
+            tr("There is no cache format {0}.", repr(wanted.cache)),
+            tr("Choose {0}.", ", ".join(CACHE_FORMATS)),
         )
     if wanted.attended < 0:
         raise RequestError(
-            f"Attention can't take {wanted.attended} rows.", "Choose 1 or more, or 0 for all."
+            tr("Attention can't take {0} rows.", wanted.attended), "Choose 1 or more, or 0 for all."
         )
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check_supported(spec, compute, hardware)
@@ -208,7 +210,8 @@ def _table_place(wanted: str, device: str) -> str:
     """Choose where per-layer embeddings are kept."""
     if wanted not in ("", *TABLE_PLACES):
         raise RequestError(
-            f"Per-layer embeddings can't lie in {wanted!r}.", f"Choose {', '.join(TABLE_PLACES)}."
+            tr("Per-layer embeddings can't lie in {0}.", repr(wanted)),
+            tr("Choose {0}.", ", ".join(TABLE_PLACES)),
         )
     place = wanted or TABLE_PLACES[0]
     return "ram" if place == "device" and device == "cpu" else place
@@ -254,7 +257,8 @@ def _compute(
     if dtype:
         if dtype not in DTYPES:
             raise RequestError(
-                f"There is no dtype {dtype!r}.", f"Choose one of {', '.join(DTYPES)}."
+                tr("There is no dtype {0}.", repr(dtype)),
+                tr("Choose one of {0}.", ", ".join(DTYPES)),
             )
         return dtype
     best = best_dtype(hardware)
@@ -292,15 +296,15 @@ def _check_supported(spec: QuantSpec, compute: str, hardware: Hardware) -> None:
     if not spec.supports(_TYPICAL_WIDTH, _TYPICAL_WIDTH, hardware.device):
         if hardware.device == "cpu":
             raise RequestError(
-                f"A CPU doesn't multiply {spec.name} weights.",
+                tr("A CPU doesn't multiply {0} weights.", spec.name),
                 "Choose q4 or int8, or leave the weight format open.",
             )
         raise RequestError(
-            f"A card doesn't multiply {spec.name} weights.",
+            tr("A card doesn't multiply {0} weights.", spec.name),
             "Choose nf4 or int8, or leave the weight format open.",
         )
     if spec.compute and compute not in spec.compute:
         raise RequestError(
-            f"{spec.name} weights can't be computed with in {compute}.",
-            f"Choose the dtype {' or '.join(spec.compute)}, or leave it open.",
+            tr("{0} weights can't be computed with in {1}.", spec.name, compute),
+            tr("Choose the dtype {0}, or leave it open.", " or ".join(spec.compute)),
         )

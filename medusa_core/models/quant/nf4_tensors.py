@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.quant.block_sizes import NF4_BLOCK, NF4_NESTED_BLOCK
 from medusa_core.system.native.constants import BLOCK
 
@@ -95,9 +96,12 @@ def read_matrix(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Nf4Ma
     state = _state(tensors.get(STATE))
     if state.get("blocksize") != NF4_BLOCK or state.get("quant_type") != "nf4":
         raise CheckpointError(
-            f"A tensor is quantized to {state.get('quant_type')} in blocks of "
-            f"{state.get('blocksize')}.",
-            f"Only nf4 in blocks of {NF4_BLOCK} is supported.",
+            tr(
+                "A tensor is quantized to {0} in blocks of {1}.",
+                state.get("quant_type"),
+                state.get("blocksize"),
+            ),
+            tr("Only nf4 in blocks of {0} is supported.", NF4_BLOCK),
         )
     is_nested = "nested_absmax" in tensors
     blocks = rows * columns // NF4_BLOCK
@@ -112,7 +116,11 @@ def read_matrix(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Nf4Ma
     )
     if not fits:
         raise CheckpointError(
-            f"The statistics of a quantized tensor don't fit {rows} rows of {columns} numbers.",
+            tr(
+                "The statistics of a quantized tensor don't fit {0} rows of {1} numbers.",
+                rows,
+                columns,
+            ),
             "Download it again.",
         )
     packed = tensors["weight"].reshape(rows, -1)
@@ -130,7 +138,8 @@ def _state(packed: Tensor | None) -> dict[str, Any]:
         state = json.loads(bytes([] if packed is None else packed.flatten().tolist()))
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(
-            f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."
+            tr("The statistics of a quantized tensor are damaged ({0}).", error),
+            "Download it again.",
         ) from error
     return state if isinstance(state, dict) else {}
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.sizes import EMBEDDING, lm_head_spec
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -79,7 +80,7 @@ class QuantizedWeights(WeightReader):
         tensor, found = self._cached.summed(name)
         if found != self._checksums.get(name):
             raise CheckpointError(
-                f"The kept model's {name} isn't what was kept.", "Check the disk."
+                tr("The kept model's {0} isn't what was kept.", name), "Check the disk."
             )
         return tensor
 
@@ -104,11 +105,19 @@ def _check(cached: Checkpoint, config: ModelConfig, formats: PartFormats) -> Non
         )
         if not fits or cached.dtype(name) != dtype:
             raise CheckpointError(
-                f"The kept model's {name} is {cached.dtype(name)} of {list(found)}, not "
-                f"{dtype} of {list(shape)}."
+                tr(
+                    "The kept model's {0} is {1} of {2}, not {3} of {4}.",
+                    name,
+                    cached.dtype(name),
+                    list(found),
+                    dtype,
+                    list(shape),
+                )
             )
     if extra := cached.names - expected.keys():
-        raise CheckpointError(f"The kept model holds {min(extra)}, which it has no place for.")
+        raise CheckpointError(
+            tr("The kept model holds {0}, which it has no place for.", min(extra))
+        )
 
 
 def _tensor_kinds(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[str, TensorKind]]:

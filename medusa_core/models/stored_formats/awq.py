@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.packing import (
     Packing,
     checked,
@@ -31,9 +32,9 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
     """Parse an AWQ `quantization_config`."""
     version = str(settings.get("version", "gemm")).lower()
     if version != "gemm":
-        raise unsupported(_METHOD, version[:40], "Choose the version gemm")
+        raise unsupported(_METHOD, version[:40], tr("Choose the version gemm"))
     if (bits := integer(settings, "bits", integer(settings, "w_bit", 4, _METHOD), _METHOD)) != 4:
-        raise unsupported(_METHOD, f"{bits} bits", "Choose 4 bits")
+        raise unsupported(_METHOD, tr("{0} bits", bits), tr("Choose 4 bits"))
     default = integer(settings, "q_group_size", 128, _METHOD)
     group = max(0, integer(settings, "group_size", default, _METHOD))
     ignored = names_containing(settings.get("modules_to_not_convert"), _METHOD)

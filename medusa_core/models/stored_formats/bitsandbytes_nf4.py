@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.packing import Packing, names_containing
 from medusa_core.models.quant.block_sizes import NF4_BLOCK
 from medusa_core.models.stored import StoredSpec, is_quantized
@@ -46,7 +47,7 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
 def _unsupported(reason: str) -> ModelError:
     """Make the error for bitsandbytes formats other than nf4."""
     return ModelError(
-        f"The checkpoint is quantized already ({reason}).",
+        tr("The checkpoint is quantized already ({0}).", reason),
         "Choose nf4, or the unquantized version of this model.",
     )
 

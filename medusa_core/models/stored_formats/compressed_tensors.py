@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.packing import (
     Packing,
     checked,
@@ -35,15 +36,21 @@ def _parse(settings: Mapping[str, Any]) -> Packing:
     scheme = schemes[0] if len(schemes) == 1 and isinstance(schemes[0], Mapping) else {}
     weights = scheme.get("weights")
     if not isinstance(weights, Mapping) or scheme.get("targets") != ["Linear"]:
-        raise unsupported(_METHOD, "several schemes", "Choose one with one scheme for all layers")
+        raise unsupported(
+            _METHOD, tr("several schemes"), tr("Choose one with one scheme for all layers")
+        )
     form = scheme.get("format") or settings.get("format")
     if form not in _FORMS or weights.get("type", "int") != "int":
-        raise unsupported(_METHOD, str(form)[:40], "Choose whole numbers of 4 or 8 bits")
+        raise unsupported(_METHOD, str(form)[:40], tr("Choose whole numbers of 4 or 8 bits"))
     if weights.get("actorder") not in (None, False, "weight", "static"):
-        raise unsupported(_METHOD, "columns in another order, actorder", "Choose one without it")
+        raise unsupported(
+            _METHOD, tr("columns in another order, actorder"), tr("Choose one without it")
+        )
     is_by_row = weights.get("strategy") == "channel"
     if not is_by_row and weights.get("strategy") != "group":
-        raise unsupported(_METHOD, "one scale for a matrix", "Choose groups, or a scale a row")
+        raise unsupported(
+            _METHOD, tr("one scale for a matrix"), tr("Choose groups, or a scale a row")
+        )
     return checked(
         Packing(
             _METHOD,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.packing import Packing, checked, integer, unsupported
 from medusa_core.models.stored import packed_format
 
@@ -22,12 +23,14 @@ _METHOD = "GPTQ"
 def _parse(settings: Mapping[str, Any]) -> Packing:
     """Parse a GPTQ `quantization_config`; activation order isn't supported."""
     if settings.get("desc_act"):
-        raise unsupported(_METHOD, "columns in another order, desc_act", "Choose one without it")
+        raise unsupported(
+            _METHOD, tr("columns in another order, desc_act"), tr("Choose one without it")
+        )
     if settings.get("lm_head"):
-        raise unsupported(_METHOD, "the last projection, too", "Choose one without that")
+        raise unsupported(_METHOD, tr("the last projection, too"), tr("Choose one without that"))
     form = settings.get("checkpoint_format", "gptq")
     if form not in ("gptq", "gptq_v2"):
-        raise unsupported(_METHOD, str(form)[:40], "Choose the format gptq")
+        raise unsupported(_METHOD, str(form)[:40], tr("Choose the format gptq"))
     return checked(
         Packing(
             _METHOD,
@@ -52,7 +55,7 @@ def _read_tensor(checkpoint: Checkpoint, name: str, packing: Packing) -> Grouped
     in_order = torch.arange(codes.shape[1]) // (packing.group or codes.shape[1])
     if not torch.equal(group_of, in_order):
         raise CheckpointError(
-            f"{name} has its columns in another order (g_idx).",
+            tr("{0} has its columns in another order (g_idx).", name),
             "Choose a version of this model that was made without desc_act, or a GGUF file.",
         )
     zeros = grouped.read_words(checkpoint, f"{name}.qzeros")

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from medusa_core.errors import TemplateError
+from medusa_core.i18n import tr
 from medusa_core.messages import THINK_TAGS, ChatMessage, ReasoningFormat, Role, ToolCall
 from medusa_core.models.text.conversation_form import Calls, ConversationForm, Systems
 from medusa_core.models.text.presence import first_missing
@@ -205,7 +206,12 @@ def _left_out(
     text = message.content or next((call.name for call in message.tool_calls), "")
     excerpt = text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…"
     return TemplateError(
-        f"The chat template leaves out message {index + 1} ({message.role.value}): {excerpt!r}.",
+        tr(
+            "The chat template leaves out message {0} ({1}): {2}.",
+            index + 1,
+            message.role.value,
+            repr(excerpt),
+        ),
         "Put its text into the message before or after it, or choose another model.",
         is_refusal=True,
     )

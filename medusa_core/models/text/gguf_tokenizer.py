@@ -9,6 +9,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.i18n import tr
 from medusa_core.models.text.gguf_splits import PRE_TOKENIZERS
 from medusa_core.models.text.sentencepiece import (
     MAX_PIECE_CHARS,
@@ -54,7 +55,11 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     model = gguf.text("tokenizer.ggml.model")
     if model not in _MODELS:
         raise TokenizerError(
-            f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
+            tr(
+                "{0} has a tokenizer of kind {1}, which isn't supported.",
+                path.name,
+                repr(model[:40]),
+            ),
             "Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).",
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
@@ -139,8 +144,10 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     pre_tokenizer = PRE_TOKENIZERS.get(pre)
     if pre_tokenizer is None:
         raise TokenizerError(
-            f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
-            f"Supported are {', '.join(sorted(PRE_TOKENIZERS))}.",
+            tr(
+                "{0} splits texts in the way {1}, which isn't supported.", path.name, repr(pre[:40])
+            ),
+            tr("Supported are {0}.", ", ".join(sorted(PRE_TOKENIZERS))),
         )
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     if not merges and any(
@@ -200,5 +207,5 @@ def _pair(path: Path, merge: str) -> tuple[str, str]:
 def _damaged(path: Path, reason: str) -> TokenizerError:
     """Make the error for an inconsistent tokenizer."""
     return TokenizerError(
-        f"The tokenizer in {path.name} is damaged: {reason}.", "Download the file again."
+        tr("The tokenizer in {0} is damaged: {1}.", path.name, reason), "Download the file again."
     )

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import GrammarError
+from medusa_core.i18n import tr
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
@@ -19,7 +20,7 @@ _MAX_LEXER_STATES = 50_000  # up to 2 kB each
 _MAX_SYMBOLS = 200_000
 # The grammar that wraps a schema is ours, so its line numbers mean nothing to the user.
 _POSITION = re.compile(r"^at \d+\(\d+\): failed to compile JSON schema: ")
-_HINT = "Write a simpler or a valid grammar, or ask without one."
+_HINT = tr("Write a simpler or a valid grammar, or ask without one.")
 
 
 def build_matcher(tokenizer: LLTokenizer, text: str) -> LLMatcher:
@@ -57,7 +58,8 @@ def check_size(text: str) -> None:
     """
     if len(text) > MAX_GRAMMAR_CHARS:
         raise GrammarError(
-            f"The grammar has {len(text):,} characters.", f"{MAX_GRAMMAR_CHARS:,} are possible."
+            tr("The grammar has {0:,} characters.", len(text)),
+            tr("{0:,} are possible.", MAX_GRAMMAR_CHARS),
         )
 
 
@@ -78,4 +80,4 @@ def refused(reason: str) -> GrammarError:
     # For a regular expression the first line only says that it is invalid, the last one why.
     causes = [line for line in lines if line.startswith("error: ")]
     first = f"{first} {causes[0].removeprefix('error: ')}" if causes else first
-    return GrammarError(f"The grammar can't be used: {first}.", _HINT)
+    return GrammarError(tr("The grammar can't be used: {0}.", first), _HINT)

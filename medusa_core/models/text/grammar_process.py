@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from medusa_core.errors import GrammarError
+from medusa_core.i18n import tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MAX_S = 1.0
-_HINT = "Write a simpler grammar, or ask without one."
+_HINT = tr("Write a simpler grammar, or ask without one.")
 _ERRORS = WorkerErrors(
     start=lambda error: GrammarError(
-        f"No process can be started for the grammar: {error}.",
+        tr("No process can be started for the grammar: {0}.", error),
         "Close other programs and try again.",
     ),
     memory=lambda: GrammarError("The grammar takes too much memory.", _HINT),

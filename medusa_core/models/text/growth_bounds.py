@@ -11,10 +11,11 @@ import binascii
 from collections.abc import Iterator, Mapping
 
 from medusa_core.errors import TokenizerError
+from medusa_core.i18n import tr
 
 _MAX_FACTOR = 16  # published normalizers add at most one character per text
 _MAX_REPLACEMENT_BYTES = 128  # of a character; the longest of Unicode's normal forms has 33
-_HINT = "Choose another model, or mend this one's tokenizer.json."
+_HINT = tr("Choose another model, or mend this one's tokenizer.json.")
 
 
 def check_growth(raw: Mapping[str, object]) -> None:

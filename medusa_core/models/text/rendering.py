@@ -19,12 +19,13 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medusa_core.errors import TemplateError
+from medusa_core.i18n import tr
 
 MAX_PROMPT_CHARS = 1 << 22  # ten times the longest context of any model that fits a GPU
 MAX_SOURCE_CHARS = 1 << 19  # of a template: ten times the longest published one
 # Variables that switch reasoning on and off: Qwen 3, SmolLM3 and others; Granite.
 _SWITCHES = ("enable_thinking", "thinking")
-_MEND = "Mend the model's chat_template.jinja, or choose another model."
+_MEND = tr("Mend the model's chat_template.jinja, or choose another model.")
 
 
 class Rendering:
@@ -50,12 +51,12 @@ class Rendering:
             self._template = environment.from_string(parsed)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(
-                f"The chat template is wrong in line {error.lineno}: {error.message}.",
+                tr("The chat template is wrong in line {0}: {1}.", error.lineno, error.message),
                 "Download the model again, or mend its chat_template.jinja.",
             ) from error
         except Exception as error:  # such as nesting that is too deep for Python's compiler
             raise TemplateError(
-                f"The chat template can't be read: {_name(error)}.", _MEND
+                tr("The chat template can't be read: {0}.", _name(error)), _MEND
             ) from error
         self.switch = next((name for name in _SWITCHES if name in variables), "")
         self._wants_lists = False  # whether "no tools" must be an empty list instead of None
@@ -100,13 +101,15 @@ class Rendering:
             raise
         except jinja2.TemplateError as error:
             raise TemplateError(
-                f"The chat template refuses this conversation{_line(error)}: {error}.",
+                tr("The chat template refuses this conversation{0}: {1}.", _line(error), error),
                 "Change the message that it means, or choose another model.",
                 is_refusal=True,
             ) from error
         except Exception as error:  # templates are programs: they may raise anything
             raise TemplateError(
-                f"The chat template fails{_line(error)}: {_name(error)}.", _MEND, is_refusal=True
+                tr("The chat template fails{0}: {1}.", _line(error), _name(error)),
+                _MEND,
+                is_refusal=True,
             ) from error
 
     def _with_lists(
@@ -126,7 +129,7 @@ class Rendering:
             num_chars += len(part)
             if num_chars > MAX_PROMPT_CHARS:
                 raise TemplateError(
-                    f"The chat template writes more than {MAX_PROMPT_CHARS:,} characters.",
+                    tr("The chat template writes more than {0:,} characters.", MAX_PROMPT_CHARS),
                     "Start a new chat if this one is very long; else choose another model.",
                 )
         return "".join(parts)
@@ -145,7 +148,11 @@ def _lists(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def too_long(num_chars: int) -> TemplateError:
     """Make the error for a template that is too large."""
     return TemplateError(
-        f"The chat template has {num_chars:,} characters; {MAX_SOURCE_CHARS:,} are the most.",
+        tr(
+            "The chat template has {0:,} characters; {1:,} are the most.",
+            num_chars,
+            MAX_SOURCE_CHARS,
+        ),
         "It is damaged: download the model again.",
     )
 

@@ -19,6 +19,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, processors
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.i18n import tr
 from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 
 _MAX_BYTES = 64 << 20  # the largest published file has five
@@ -56,7 +57,7 @@ def read_sentencepiece(path: Path) -> RustTokenizer:
         pieces, model_kind, prepends_space = _parse(path)
     except (OSError, ValueError, IndexError, struct.error) as error:
         raise TokenizerError(
-            f"{path.name} can't be read: {error}.", "Download the file again."
+            tr("{0} can't be read: {1}.", path.name, error), "Download the file again."
         ) from error
     with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
         if model_kind != _BPE:
@@ -143,7 +144,7 @@ def _adapted(piece: Piece, is_merged: bool) -> Piece:
 def _no_bytes(name: str) -> TokenizerError:
     """Make the error for models whose tokens don't map to bytes."""
     return TokenizerError(
-        f"{name} is no BPE model with bytes.",
+        tr("{0} is no BPE model with bytes.", name),
         "Only such ones can be streamed: get the model's tokenizer.json.",
     )
 

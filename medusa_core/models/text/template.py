@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
 from medusa_core.errors import TemplateError
+from medusa_core.i18n import tr
 from medusa_core.messages import (
     ChatMessage,
     ReasoningFormat,
@@ -163,6 +164,6 @@ def _check_characters(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise TemplateError(
-            f"The prompt holds half a character (U+{ord(text[error.start]):04X}).",
+            tr("The prompt holds half a character (U+{0:04X}).", ord(text[error.start])),
             "Take it out of the message, or mend the model's chat_template.jinja.",
         ) from error

@@ -11,15 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from medusa_core.errors import TemplateError
+from medusa_core.i18n import tr
 from medusa_core.models.text.rendering import MAX_PROMPT_CHARS
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MAX_S = 2.0
 _MAX_LINE_CHARS = 6 * MAX_PROMPT_CHARS + 1000  # JSON escapes a character with at most six
-_HINT = "Choose another model, or mend this one's chat_template.jinja."
+_HINT = tr("Choose another model, or mend this one's chat_template.jinja.")
 _ERRORS = WorkerErrors(
     start=lambda error: TemplateError(
-        f"No process can be started for the chat template: {error}.",
+        tr("No process can be started for the chat template: {0}.", error),
         "Close other programs and try again.",
     ),
     memory=lambda: TemplateError("The chat template takes too much memory.", _HINT),

@@ -10,6 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import RequestError, TokenizerError
+from medusa_core.i18n import tr
 from medusa_core.messages import FillTokens
 from medusa_core.models.text.growth_bounds import check_growth
 from medusa_core.models.text.sentencepiece import read_sentencepiece
@@ -104,7 +105,7 @@ class Tokenizer:
         pieces = folder / "tokenizer.model"
         if pieces.exists():
             return cls(read_sentencepiece(pieces), is_byte_level=False)
-        raise TokenizerError(f"tokenizer.json is missing in {folder}.", "Download it again.")
+        raise TokenizerError(tr("tokenizer.json is missing in {0}.", folder), "Download it again.")
 
     def _prepends_space(self) -> bool:
         """Whether a space is prepended to texts, as by Llama's, but not Gemma's tokenizer."""
@@ -211,8 +212,11 @@ def _is_byte_level(path: Path) -> bool:
         return False
     named = ", ".join(sorted(kinds)) or "nothing known"
     raise TokenizerError(
-        f"{path.name} decodes by {named}; only byte-level BPE and SentencePiece with bytes can be "
-        "streamed.",
+        tr(
+            "{0} decodes by {1}; only byte-level BPE and SentencePiece with bytes can be streamed.",
+            path.name,
+            named,
+        ),
         "Choose another model, such as a Llama.",
     )
 
@@ -239,7 +243,8 @@ def _vocab_size(vocabulary: Mapping[str, int]) -> int:
     size = max(vocabulary.values(), default=-1) + 1
     if size > _MAX_TOKENS:
         raise TokenizerError(
-            f"The tokenizer numbers its tokens up to {size:,}.", "Download tokenizer.json again."
+            tr("The tokenizer numbers its tokens up to {0:,}.", size),
+            "Download tokenizer.json again.",
         )
     return size
 
@@ -323,10 +328,10 @@ def check_same_vocabulary(target: Tokenizer, draft: Tokenizer, name: str) -> Non
     differs = next((i for i in common if target.bytes_of(i) != draft.bytes_of(i)), None)
     if differs is None and target.vocab_size == draft.vocab_size:
         return
-    what = f"token {differs} is another"
+    what = tr("token {0} is another", differs)
     if differs is None:
-        what = f"it has {draft.vocab_size} tokens, not {target.vocab_size}"
+        what = tr("it has {0} tokens, not {1}", draft.vocab_size, target.vocab_size)
     raise RequestError(
-        f"{name} can't draft for this model: {what}.",
+        tr("{0} can't draft for this model: {1}.", name, what),
         "Choose a smaller model of the same family, which has the same tokenizer.",
     )

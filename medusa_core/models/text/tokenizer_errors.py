@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from medusa_core.errors import MedusaError, TokenizerError
+from medusa_core.i18n import tr
 
 _PANICS = "pyo3_runtime"  # module of the library's PanicException, which can't be imported
 _HINT = "Download the tokenizer's files again, or choose another model."
@@ -32,6 +33,6 @@ def tokenizer_errors(message: str, hint: str = _HINT) -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__module__ == _PANICS:
             raise TokenizerError(
-                f"{message}: {str(error) or type(error).__name__}.", hint
+                tr("{0}: {1}.", message, str(error) or type(error).__name__), hint
             ) from error
         raise

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TemplateError
+from medusa_core.i18n import tr
 from medusa_core.models.text.known_templates import known_template
 from medusa_core.models.text.rendering import MAX_SOURCE_CHARS, too_long
 from medusa_core.system.files.json_file import read_json
@@ -81,7 +82,8 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TemplateError(
-            f"{file.name} can't be read as UTF-8 text: {error}.", "Download the file again."
+            tr("{0} can't be read as UTF-8 text: {1}.", file.name, error),
+            "Download the file again.",
         ) from error
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
 
 _IN_FOUR_BITS = ("nf4", "nf4-dq")
-_HINT = "Leave the option out, or choose a model of a family that has a runner here."
+_HINT = tr("Leave the option out, or choose a model of a family that has a runner here.")
 
 
 def lack_of(config: ModelConfig, formats: PartFormats) -> str:
@@ -51,5 +52,6 @@ def check_options(
         if is_wanted:
             kind = config.model_type
             raise RequestError(
-                f"{name} isn't possible for {kind} models: they run through transformers.", _HINT
+                tr("{0} isn't possible for {1} models: they run through transformers.", name, kind),
+                _HINT,
             )

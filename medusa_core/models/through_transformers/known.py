@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.through_transformers.quietly import quietly
 from medusa_core.system.files.json_file import is_whole
 
@@ -46,11 +47,13 @@ _IGNORED = frozenset(
         "chunk_size_feed_forward",
     )
 )
-_BOTH_WAYS = "they read a text in both directions"
-_OF_ANOTHER = "they are one half of a model that also reads something else"
-_OWN_PROGRAM = "they bring a program of their own, which is never executed"
-_NOBODYS = "neither a family here nor transformers knows them as a model that writes text"
-_MULTIMODAL = "they also see or hear, and only such families as are written here run without that"
+_BOTH_WAYS = tr("they read a text in both directions")
+_OF_ANOTHER = tr("they are one half of a model that also reads something else")
+_OWN_PROGRAM = tr("they bring a program of their own, which is never executed")
+_NOBODYS = tr("neither a family here nor transformers knows them as a model that writes text")
+_MULTIMODAL = tr(
+    "they also see or hear, and only such families as are written here run without that"
+)
 _REFUSED = {
     **dict.fromkeys(
         (
@@ -113,8 +116,11 @@ def read_sizes(raw: Mapping[str, Any]) -> ConfigSizes:
     """
     if raw.get("quantization_config"):
         raise ModelError(
-            f"The checkpoint is quantized already, and {raw['model_type']} models run through "
-            "transformers, which this engine gives plain numbers.",
+            tr(
+                "The checkpoint is quantized already, and {0} models run through transformers, "
+                "which this engine gives plain numbers.",
+                raw["model_type"],
+            ),
             "Choose the unquantized version of this model.",
         )
     config = transformers_config(raw)
@@ -167,8 +173,11 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
             return kind.from_dict(_without_ignored(raw))
     except Exception as error:  # classes of transformers raise anything
         raise ModelError(
-            f"config.json: transformers can't read it as a {raw['model_type']} model "
-            f"({type(error).__name__}).",
+            tr(
+                "config.json: transformers can't read it as a {0} model ({1}).",
+                raw["model_type"],
+                type(error).__name__,
+            ),
             "Download config.json again.",
         ) from error
 
@@ -222,6 +231,6 @@ def _largest(value: Any) -> Any:
 def _senseless(name: str, value: object) -> ModelError:
     """Make the error for an impossible size."""
     return ModelError(
-        f"config.json: {name} is {reprlib.repr(value)}, which no model has.",
+        tr("config.json: {0} is {1}, which no model has.", name, reprlib.repr(value)),
         "Download config.json again.",
     )

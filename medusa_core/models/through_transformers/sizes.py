@@ -16,6 +16,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
+from medusa_core.i18n import tr
 from medusa_core.models.layer_shapes import KvShape
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.quietly import quietly
@@ -249,8 +250,11 @@ def _bounded(model_type: str) -> Iterator[None]:
         raise
     except Exception as error:  # classes of transformers raise anything
         raise ModelError(
-            f"config.json: transformers can't build a {model_type} model of it "
-            f"({type(error).__name__}).",
+            tr(
+                "config.json: transformers can't build a {0} model of it ({1}).",
+                model_type,
+                type(error).__name__,
+            ),
             "Download config.json again.",
         ) from error
     finally:
@@ -265,7 +269,11 @@ class _TooManyError(Exception):
 def _unknown(model_type: str, reason: str) -> ModelError:
     """Make the error for a cache layout that the engine doesn't know."""
     return ModelError(
-        f"Models of type {model_type} keep what they have read in a way that this engine doesn't "
-        f"know ({reason}).",
+        tr(
+            "Models of type {0} keep what they have read in a way that this engine doesn't know "
+            "({1}).",
+            model_type,
+            reason,
+        ),
         "Choose a model of another family.",
     )

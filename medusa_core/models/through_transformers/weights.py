@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from medusa_core.errors import CheckpointError, ModelError, OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.folder_checkpoint import weight_files
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -117,12 +118,12 @@ def read_transformers_model(
             model = model.eval().requires_grad_(requires_grad=False)
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise OutOfMemoryError(
-            f"The weights of {folder.name} don't fit the memory.",
+            tr("The weights of {0} don't fit the memory.", folder.name),
             "Close other programs, or choose a smaller model.",
         ) from error
     except Exception as error:  # a damaged file can raise anything
         raise ModelError(
-            f"transformers can't read {folder.name}: {type(error).__name__}: {error}",
+            tr("transformers can't read {0}: {1}: {2}", folder.name, type(error).__name__, error),
             "Download the model again; its tensors and config.json may be of different models.",
         ) from error
     _check_tensors(config, found)
@@ -153,8 +154,12 @@ def _check_tensors(config: ModelConfig, found: Any) -> None:
     missing = sorted(found["missing_keys"])
     if missing:
         raise CheckpointError(
-            f"{len(missing)} tensors of a {config.model_type} model are missing: "
-            f"{', '.join(missing[:8])}.",
+            tr(
+                "{0} tensors of a {1} model are missing: {2}.",
+                len(missing),
+                config.model_type,
+                ", ".join(missing[:8]),
+            ),
             "The weights and config.json belong to different models; download both again.",
         )
     unread = sorted(
@@ -162,8 +167,12 @@ def _check_tensors(config: ModelConfig, found: Any) -> None:
     )
     if unread:
         raise CheckpointError(
-            f"A {config.model_type} model has no place for {len(unread)} of the tensors: "
-            f"{', '.join(unread[:8])}.",
+            tr(
+                "A {0} model has no place for {1} of the tensors: {2}.",
+                config.model_type,
+                len(unread),
+                ", ".join(unread[:8]),
+            ),
             "Without them it would be another model: choose a checkpoint of a supported kind.",
         )
 

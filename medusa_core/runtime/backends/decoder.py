@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.sizes import (
     EMBEDDING,
     FINAL_NORM,
@@ -100,7 +101,7 @@ class Decoder:
         """
         if precision.attended and any(map(_needs_all_scores, config.blocks)):
             raise RequestError(
-                f"Attention of {config.model_type} models takes all rows.",
+                tr("Attention of {0} models takes all rows.", config.model_type),
                 "Leave out --sparse-attention.",
             )
         self.config = config
@@ -351,7 +352,12 @@ def build_decoder(
     if unread:
         listed = ", ".join(unread[:8]) + (", ..." if len(unread) > 8 else "")
         raise CheckpointError(
-            f"A {config.model_type} model has no place for {len(unread)} of the tensors: {listed}.",
+            tr(
+                "A {0} model has no place for {1} of the tensors: {2}.",
+                config.model_type,
+                len(unread),
+                listed,
+            ),
             "Without them it would be another model: choose a checkpoint of a supported kind.",
         )
     return decoder

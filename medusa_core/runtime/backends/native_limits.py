@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.system.native.constants import LANES, MAX_KERNEL_SIZE
@@ -19,11 +20,11 @@ def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | No
     odd = [size for size in (*config.row_sizes, *states) if size % LANES]
     taps = max((shape.conv_width for shape in shapes), default=0)
     if not config.has_native_family:
-        reason = "transformers runs it"
+        reason = tr("transformers runs it")
     elif odd:
-        reason = f"it has rows of {odd[0]} numbers, which isn't a multiple of {LANES}"
+        reason = tr("it has rows of {0} numbers, which isn't a multiple of {1}", odd[0], LANES)
     elif taps > MAX_KERNEL_SIZE:
-        reason = f"its convolutions read {taps} rows, more than {MAX_KERNEL_SIZE}"
+        reason = tr("its convolutions read {0} rows, more than {1}", taps, MAX_KERNEL_SIZE)
     else:
         return None if formats is None else _why_not_formats(config, formats)
     return reason
@@ -32,16 +33,16 @@ def why_not(config: ModelConfig, formats: PartFormats | None = None) -> str | No
 def _why_not_formats(config: ModelConfig, formats: PartFormats) -> str | None:
     """Return why the compiled step doesn't support the formats of a model; None if it does."""
     if formats.device != "cpu":
-        reason = "it runs on a graphics card"
+        reason = tr("it runs on a graphics card")
     elif formats.cache_format:
-        reason = f"its keys and values are kept as {formats.cache_format}"
+        reason = tr("its keys and values are kept as {0}", formats.cache_format)
     elif formats.attended:
-        reason = "its attention is sparse"
+        reason = tr("its attention is sparse")
     elif not formats.compiles:
         names = f"{formats.linears.name} in {formats.compute}"
-        reason = f"this processor has no kernels for {names}"
+        reason = tr("this processor has no kernels for {0}", names)
     elif config.quantization and not formats.keeps_blocks:
-        reason = f"its weights are stored as {config.quantization}"
+        reason = tr("its weights are stored as {0}", config.quantization)
     else:
         return None
     return reason
@@ -51,5 +52,5 @@ def torch_note(config: ModelConfig, formats: PartFormats) -> str:
     """Return why a CPU runs a model without the compiled step; empty if it doesn't."""
     note, reason = "", why_not(config, formats)
     if formats.device == "cpu" and config.has_native_family and reason is not None:
-        note = f"Not compiled: {reason}."
+        note = tr("Not compiled: {0}.", reason)
     return note

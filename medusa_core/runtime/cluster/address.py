@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from medusa_core.errors import ClusterError
+from medusa_core.i18n import tr
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -25,5 +26,5 @@ def split_address(address: str) -> tuple[str, int]:
         return host, number
     except ValueError as error:
         raise ClusterError(
-            f"{address} is no address of a cluster.", "Write it as 192.168.1.5:6379."
+            tr("{0} is no address of a cluster.", address), "Write it as 192.168.1.5:6379."
         ) from error

@@ -9,6 +9,7 @@ import torch
 
 from medusa_core import __version__
 from medusa_core.errors import ClusterError
+from medusa_core.i18n import tr
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.cluster.protocol import (
     StageOffer,
@@ -82,17 +83,17 @@ def check_offer(theirs: StageOffer, ours: StageOffer, library: str) -> None:
         ClusterError: The two differ.
     """
     if theirs.model_hash != ours.model_hash:
-        what, hint = "the model's hash", "Copy the model again."
+        what, hint = tr("the model's hash"), tr("Copy the model again.")
         raise _differs(theirs, what, theirs.model_hash, ours.model_hash, hint)
     for name, version in ours.versions.items():
         found = theirs.versions.get(name, "none")
         if found != version:
-            hint = "Install the same version on all."
+            hint = tr("Install the same version on all.")
             raise _differs(theirs, name, found, version, hint)
     our_hash, their_hash = ours.libraries.get(library), theirs.libraries.get(library)
     if library and their_hash != our_hash:
-        what, has = "the kernel library", ", ".join(theirs.libraries) or "none"
-        hint = "Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0."
+        what, has = tr("the kernel library"), ", ".join(theirs.libraries) or "none"
+        hint = tr("Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.")
         has = f"{library} {their_hash}" if their_hash else has
         raise _differs(theirs, what, has, f"{library} {our_hash}", hint)
 
@@ -107,7 +108,13 @@ def check_speed(name: str, rate: StageSpeed, formats: dict[str, str | bool]) -> 
         found = rate.formats.get(part)
         if found != wanted:
             raise ClusterError(
-                f"{name} can't join: its format of {part} is {found}, here it is {wanted}.",
+                tr(
+                    "{0} can't join: its format of {1} is {2}, here it is {3}.",
+                    name,
+                    part,
+                    found,
+                    wanted,
+                ),
                 "Choose formats that all machines have, with --dtype and --quant.",
             )
 
@@ -115,5 +122,13 @@ def check_speed(name: str, rate: StageSpeed, formats: dict[str, str | bool]) -> 
 def _differs(theirs: StageOffer, what: str, found: str, wanted: str, hint: str) -> ClusterError:
     """The error of a machine that differs in something."""
     return ClusterError(
-        f"{theirs.name} ({theirs.place}) can't join: {what} is {found}, here it is {wanted}.", hint
+        tr(
+            "{0} ({1}) can't join: {2} is {3}, here it is {4}.",
+            theirs.name,
+            theirs.place,
+            what,
+            found,
+            wanted,
+        ),
+        hint,
     )

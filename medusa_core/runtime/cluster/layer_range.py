@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from medusa_core.errors import ClusterError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import KvShape
 
@@ -67,8 +68,11 @@ def client_config(config: ModelConfig) -> ModelConfig:
     """
     if not can_be_divided(config):
         raise ClusterError(
-            f"Layers of {config.model_type} models can't be with other machines: some hold states, "
-            "or use what others hold.",
+            tr(
+                "Layers of {0} models can't be with other machines: some hold states, or use what "
+                "others hold.",
+                config.model_type,
+            ),
             "Load it on this computer, or choose a model such as Qwen3 or Llama.",
         )
     return share_config(config, NO_LAYERS)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from medusa_core.errors import ClusterError, MedusaError, StageBusyError, StageLostError
+from medusa_core.i18n import tr
 from medusa_core.messages import Move, MoveReason
 from medusa_core.runtime.cluster.connection import (
     Cluster,
@@ -148,7 +149,7 @@ class Pipeline:
         connections = self._cluster.connections()
         if not connections:
             raise ClusterError(
-                f"Nobody offers layers at {self._cluster.name}.",
+                tr("Nobody offers layers at {0}.", self._cluster.name),
                 "Start medusa serve-layers --model MODEL there first.",
             )
         self._members = _at_once(self._join_patiently, list(connections.values()))
@@ -315,7 +316,7 @@ class Pipeline:
         if counts is None:
             room = sum(power.most_layers for power in powers)
             raise ClusterError(
-                f"The machines have room for {room} of {self._num_layers} layers.",
+                tr("The machines have room for {0} of {1} layers.", room, self._num_layers),
                 "Let another machine join, give them more with --memory-gib, or choose a smaller "
                 "weight format.",
             )

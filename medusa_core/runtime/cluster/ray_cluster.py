@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from medusa_core.errors import ClusterError, MedusaError, StageLostError
+from medusa_core.i18n import tr
 from medusa_core.runtime.cluster.connection import StageConnection
 from medusa_core.runtime.cluster.layer_range import LayerRange
 from medusa_core.runtime.cluster.protocol import (
@@ -86,13 +87,13 @@ class RayConnection:
             if isinstance(error.cause, MedusaError):
                 raise error.cause from None
             raise ClusterError(
-                f"{self._name} failed: {type(error.cause).__name__}.",
+                tr("{0} failed: {1}.", self._name, type(error.cause).__name__),
                 "Start serve-layers there with --verbose to see why.",
             ) from error
         except (exceptions.RayError, TimeoutError) as error:
             self.is_lost = True
             raise StageLostError(
-                f"{self._name} doesn't answer any more.",
+                tr("{0} doesn't answer any more.", self._name),
                 "Start serve-layers there again.",
                 stage=self._name,
             ) from error
@@ -124,7 +125,7 @@ class RayCluster:
             found = [name for name in ray.util.list_named_actors() if name.startswith(PREFIX)]
         except (ray.exceptions.RayError, RuntimeError) as error:
             raise ClusterError(
-                f"The cluster at {self.name} can't be reached any more.",
+                tr("The cluster at {0} can't be reached any more.", self.name),
                 "Start serve-layers there again.",
             ) from error
         self._connect({name for name in found if name not in self._connections})

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from medusa_core.errors import ClusterError
+from medusa_core.i18n import tr
 from medusa_core.runtime.cluster.address import split_address
 from medusa_core.system.extras import CLUSTER_EXTRA
 from medusa_core.system.files.own_folder import make_own_folder
@@ -68,9 +69,12 @@ def load_ray(host: str) -> ModuleType:
     if TOKEN_VARIABLE not in os.environ:
         if not token_file().is_file():
             raise ClusterError(
-                f"There is no token for the cluster: {token_file()} is missing.",
-                "Copy that file from the machine where serve-layers was started first, or set "
-                f"{TOKEN_VARIABLE}.",
+                tr("There is no token for the cluster: {0} is missing.", token_file()),
+                tr(
+                    "Copy that file from the machine where serve-layers was started first, or set "
+                    "{0}.",
+                    TOKEN_VARIABLE,
+                ),
             )
         os.environ[TOKEN_FILE_VARIABLE] = str(token_file())
     os.environ.update(
@@ -175,7 +179,11 @@ class RayNode:
                     time.sleep(0.5)
                     continue
                 raise ClusterError(
-                    f"The cluster at {self.address} can't be reached: {type(error).__name__}.",
+                    tr(
+                        "The cluster at {0} can't be reached: {1}.",
+                        self.address,
+                        type(error).__name__,
+                    ),
                     "The port may be taken; choose another with --port."
                     if ended
                     else "Check the address and the token, and that serve-layers runs there.",
@@ -194,6 +202,6 @@ def _local_address(host: str, port: int) -> str:
             unsent.connect((host, port))
         except OSError as error:
             raise ClusterError(
-                f"There is no way to {host} from here.", "Check the address and the network."
+                tr("There is no way to {0} from here.", host), "Check the address and the network."
             ) from error
         return str(unsent.getsockname()[0])

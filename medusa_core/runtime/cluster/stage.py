@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import ClusterError, StageBusyError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, hardware_of, precision_of, resolve_device
@@ -120,12 +121,16 @@ class Stage:
         idle_s = time.monotonic() - self._requested_at
         if self._runner is not None and wanted.client != self._client and idle_s < _IDLE_S:
             raise StageBusyError(
-                f"{self._name} serves another client.", "Wait until that one has ended."
+                tr("{0} serves another client.", self._name), "Wait until that one has ended."
             )
         self._client, self._requested_at = wanted.client, time.monotonic()
         if not agree_on(wanted.library):
             raise ClusterError(
-                f"{self._name} computes with another kernel library than {wanted.library} already.",
+                tr(
+                    "{0} computes with another kernel library than {1} already.",
+                    self._name,
+                    wanted.library,
+                ),
                 "Start serve-layers there anew.",
             )
         hardware, stored = hardware_of(self._device), self._config.stored
@@ -174,7 +179,7 @@ class Stage:
         """Raise `StageBusyError` if another client has taken over this stage."""
         if client != self._client:
             raise StageBusyError(
-                f"{self._name} serves another client now.", "Load the model again."
+                tr("{0} serves another client now.", self._name), "Load the model again."
             )
 
     @torch.inference_mode()
@@ -264,14 +269,19 @@ class Stage:
         kv.truncate(request.length)
         if kv.length != request.length:
             raise ClusterError(
-                f"{self._name} holds {kv.length} rows of a session instead of {request.length}."
+                tr(
+                    "{0} holds {1} rows of a session instead of {2}.",
+                    self._name,
+                    kv.length,
+                    request.length,
+                )
             )
         return kv
 
     def _need_runner(self) -> Runner:
         """The runner of the loaded layers; raises `ClusterError` without any."""
         if self._runner is None:
-            raise ClusterError(f"{self._name} has no layers.")
+            raise ClusterError(tr("{0} has no layers.", self._name))
         return self._runner
 
     def _forget_layers(self) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv
@@ -293,7 +294,12 @@ class KvCache(ABC):
         """
         if self.length + num_rows > self.capacity:
             raise EngineError(
-                f"{num_rows} rows don't fit behind {self.length} of {self.capacity} slots."
+                tr(
+                    "{0} rows don't fit behind {1} of {2} slots.",
+                    num_rows,
+                    self.length,
+                    self.capacity,
+                )
             )
         if self.states is not None:
             self.states.begin(num_rows, decided)
@@ -423,7 +429,7 @@ def _allocate(size: int, dtype: torch.dtype, device: torch.device, slots: int) -
         return torch.empty(size, dtype=dtype, device=device)
     except RuntimeError as error:
         raise OutOfMemoryError(
-            f"No memory for a KV cache of {slots} tokens.",
+            tr("No memory for a KV cache of {0} tokens.", slots),
             "Close other programs, start a new chat, or choose a smaller model.",
             num_tokens=slots,
         ) from error

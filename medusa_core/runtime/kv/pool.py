@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore, no_free_slot
@@ -82,7 +83,7 @@ class CachePool:
                 self._memory = torch.empty(self._all_rows * self._row, dtype=dtype, device=device)
         except RuntimeError as error:
             raise OutOfMemoryError(
-                f"No memory for a KV cache of {num_rows} tokens.",
+                tr("No memory for a KV cache of {0} tokens.", num_rows),
                 "Close other programs, or choose a shorter context or a smaller model.",
                 num_tokens=num_rows,
             ) from error
@@ -264,8 +265,12 @@ class CachePool:
         if self._offloaded is not None and not self._has_slot:
             return no_free_slot(self._offloaded.num_sessions)
         return OutOfMemoryError(
-            f"{min_rows} tokens need room in the cache, but of {self.num_rows} only "
-            f"{self.free_rows} are free.",
+            tr(
+                "{0} tokens need room in the cache, but of {1} only {2} are free.",
+                min_rows,
+                self.num_rows,
+                self.free_rows,
+            ),
             "Wait for the answers that are being written, or load the model with a longer context.",
             num_tokens=min_rows,
             free_tokens=self.free_rows,

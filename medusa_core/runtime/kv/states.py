@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import EngineError
+from medusa_core.i18n import tr
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.runtime.backends.caches import LayerState, RecurrentSteps
 from medusa_core.runtime.backends.recurrence import folded_state
@@ -117,7 +118,7 @@ class RecurrentStates:
             EngineError: More speculative rows than steps can be kept.
         """
         if num_rows > STEP_ROWS and not decided:
-            raise EngineError(f"{num_rows} rows of a tree are more than {STEP_ROWS}.")
+            raise EngineError(tr("{0} rows of a tree are more than {1}.", num_rows, STEP_ROWS))
         self.apply_pending()
         self._is_decided = self._is_torn = decided
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import TierError
+from medusa_core.i18n import tr
 from medusa_core.messages import Tier
 from medusa_core.system.files.own_folder import make_own_folder
 
@@ -123,7 +124,11 @@ class ActivationStore:
                 content = content[file.write(content) :]
         except OSError as error:
             raise TierError(
-                f"Activations can't be written to {self._folder}: {error.strerror or error}.",
+                tr(
+                    "Activations can't be written to {0}: {1}.",
+                    self._folder,
+                    error.strerror or error,
+                ),
                 "Make room there or name another folder; the same command goes on.",
             ) from error
 
@@ -140,6 +145,10 @@ class ActivationStore:
                 into = into[count:]
         except OSError as error:
             raise TierError(
-                f"Activations can't be read from {self._folder}: {error.strerror or error}.",
+                tr(
+                    "Activations can't be read from {0}: {1}.",
+                    self._folder,
+                    error.strerror or error,
+                ),
                 "Check the disk; the same command goes on.",
             ) from error

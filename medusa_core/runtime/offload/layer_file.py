@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 
 from medusa_core.errors import TierError
+from medusa_core.i18n import tr
 from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_entries import (
     ROUND_BYTES,
@@ -182,7 +183,12 @@ class LayerFile:
                 self._fill(into[start : min(start + PIECE_BYTES, entry.nbytes)])
         except OSError as error:
             raise TierError(
-                f"Layer {layer} can't be read from {self.path}: {error.strerror or error}.",
+                tr(
+                    "Layer {0} can't be read from {1}: {2}.",
+                    layer,
+                    self.path,
+                    error.strerror or error,
+                ),
                 "Check the disk, then load the model again.",
                 layer=layer,
             ) from error
@@ -204,7 +210,9 @@ class LayerFile:
         # The next load of the model writes it again.
         self.path.unlink(missing_ok=True)
         return TierError(
-            f"The layers in {self.path} aren't what was written: the file was cut or changed.",
+            tr(
+                "The layers in {0} aren't what was written: the file was cut or changed.", self.path
+            ),
             "Load the model again: they are written anew.",
         )
 
@@ -271,7 +279,7 @@ def open_direct(path: Path, writes: bool = False) -> Any:
             handle = os.open(path, flags)
     except OSError as error:
         raise TierError(
-            f"{path} can't be opened: {error.strerror}.", "Load the model again."
+            tr("{0} can't be opened: {1}.", path, error.strerror), "Load the model again."
         ) from error
     return os.fdopen(handle, "wb" if writes else "rb", buffering=0)
 
@@ -314,7 +322,7 @@ def remove_layer_file(path: Path) -> int:
         path.unlink()
     except OSError as error:
         raise TierError(
-            f"{path} can't be deleted: {error.strerror or error}.",
+            tr("{0} can't be deleted: {1}.", path, error.strerror or error),
             "Load another model first: this one's layers are read from there.",
         ) from error
     return num_bytes

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import TierError
+from medusa_core.i18n import tr
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.quant.layout import (
     LinearLayout,
@@ -268,7 +269,7 @@ def offloaded_layers(model: Decoder) -> OffloadedLayers | None:
 def _other_model(part: LinearSpec) -> TierError:
     """The error of stored layers that belong to another model."""
     return TierError(
-        f"The stored layers have another {part.name} than the model.",
+        tr("The stored layers have another {0} than the model.", part.name),
         "Remove them from their folder, then load the model again.",
     )
 

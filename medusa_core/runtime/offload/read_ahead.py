@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from medusa_core.errors import EngineError, MedusaError
+from medusa_core.i18n import tr
 
 _JOIN_TIMEOUT_S = 5.0  # for the read in progress
 
@@ -173,7 +174,9 @@ def _error_of(read: Read[T], piece: T, index: int) -> MedusaError | None:
     except MedusaError as error:
         return error
     except Exception as error:  # noqa: BLE001 - `acquire` must raise it, or it waits forever
-        return EngineError(f"What is needed next can't be read: {error}.", "Load the model again.")
+        return EngineError(
+            tr("What is needed next can't be read: {0}.", error), "Load the model again."
+        )
     return None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.errors import TierError
+from medusa_core.i18n import tr
 from medusa_core.messages import Placement, Tier
 from medusa_core.models.precision import Precision
 from medusa_core.models.weights import Weights
@@ -111,7 +112,7 @@ class OffloadStore:
         if self._writer is not None:
             self._file = find_layer_file(self._path, self._made_of)
             if self._file is None:
-                raise TierError(f"{self._path} isn't what was written.", "Check the disk.")
+                raise TierError(tr("{0} isn't what was written.", self._path), "Check the disk.")
         self.offloaded.sources = [self._memory, *([] if self._file is None else [self._file])]
 
 

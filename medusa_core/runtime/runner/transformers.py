@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import EngineError, MedusaError, ModelError, OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.through_transformers.quietly import quietly
@@ -111,7 +112,10 @@ class TransformersRunner(Runner):
         blocks, count = self._model.layers, self._model.config.num_layers
         if layers and not blocks:
             raise EngineError(
-                f"What enters the layers of {self._model.config.model_type} models isn't known.",
+                tr(
+                    "What enters the layers of {0} models isn't known.",
+                    self._model.config.model_type,
+                ),
                 "Choose heads that read the last state alone.",
             )
         for hook in self._hooks:
@@ -138,7 +142,8 @@ class TransformersRunner(Runner):
             return self._chain(tree.token_ids, kv)
         if self.plain_why:
             raise EngineError(
-                f"This model takes no token trees: {self.plain_why}.", "Choose the drafter 'none'."
+                tr("This model takes no token trees: {0}.", self.plain_why),
+                "Choose the drafter 'none'.",
             )
         visible = seen_by(torch.tensor(words_of(lines_of(shape), count)).view(count, -1))
         kv.reserve(count)
@@ -213,8 +218,11 @@ class TransformersRunner(Runner):
         rounding = max(_mean_error(together, alone), _mean_error(whole, alone)) / spread
         if not rounding <= _MAX_ROUNDING:  # NaN, too
             raise ModelError(
-                f"Models of type {self._model.config.model_type} don't say the same of a text read "
-                "at once as of its tokens read one after the other.",
+                tr(
+                    "Models of type {0} don't say the same of a text read at once as of its tokens "
+                    "read one after the other.",
+                    self._model.config.model_type,
+                ),
                 "Choose a model that writes text from left to right.",
             )
         self._max_error = spread * max(_MIN_ROUNDING, _ROUNDING_MARGIN * rounding)
@@ -351,6 +359,6 @@ def _our_errors() -> Iterator[None]:
         ) from error
     except Exception as error:  # whatever the code of a family raises
         raise EngineError(
-            f"transformers failed: {type(error).__name__}: {error}",
+            tr("transformers failed: {0}: {1}", type(error).__name__, error),
             "Load the model again, or choose another one.",
         ) from error

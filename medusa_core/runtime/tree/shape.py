@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 
 NodePath = tuple[int, ...]
 
@@ -47,7 +48,11 @@ class TreeShape:
         orphans = [path for path in ordered[1:] if path[:-1] not in index]
         if orphans:
             raise RequestError(
-                f"The tree lacks the parents of {len(orphans)} nodes, such as {orphans[0]}.",
+                tr(
+                    "The tree lacks the parents of {0} nodes, such as {1}.",
+                    len(orphans),
+                    orphans[0],
+                ),
                 "Every path needs all of its prefixes in the tree.",
             )
         parents = (-1, *(index[path[:-1]] for path in ordered[1:]))

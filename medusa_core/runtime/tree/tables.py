@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from medusa_core.errors import HeadsError
+from medusa_core.i18n import tr
 from medusa_core.runtime.tree.search import (
     SearchPath,
     best_paths,
@@ -96,7 +97,8 @@ def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreePresets:
         measured = {_num_rows(rows): _paths(paths) for rows, paths in raw.get("trees", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HeadsError(
-            f"{path.name} is damaged: {error!r}.", "Download the heads again, or delete the file."
+            tr("{0} is damaged: {1}.", path.name, repr(error)),
+            "Download the heads again, or delete the file.",
         ) from error
     return TreePresets(accuracies, default_rows, measured, drawn)
 

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from torch import Tensor
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.models.text.grammar import Grammar
@@ -215,7 +216,9 @@ def grown_spec(
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         """Make the drafter of the sources that can draft for a target."""
         if not serves(target):
-            raise RequestError(f"{target.name} can't use the drafter {choice.name!r}.", hint)
+            raise RequestError(
+                tr("{0} can't use the drafter {1}.", target.name, repr(choice.name)), hint
+            )
         return GrownDrafter(budget, target, serving(target))
 
     hint = hint or next((spec.hint for spec in specs if spec.hint), "")

@@ -9,6 +9,7 @@ from functools import partial
 
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import CHAIN, TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.models.text.grammar import Grammar
@@ -113,7 +114,7 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreePresets]:
     heads = medusa_heads(target)
     if heads is None or target.trees is None:
         raise RequestError(
-            f"{target.name} has no Medusa heads.",
+            tr("{0} has no Medusa heads.", target.name),
             "Choose heads for this model, or the drafter 'suffix' or 'none'.",
         )
     return heads, target.trees

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from medusa_core.errors import RequestError
 from medusa_core.heads.ranked import Ranked
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache
@@ -213,7 +214,9 @@ class SourceSpec:
             RequestError: It can't draft for this target.
         """
         if not self.serves(target):
-            raise RequestError(f"{target.name} can't use the drafter {self.name!r}.", self.hint)
+            raise RequestError(
+                tr("{0} can't use the drafter {1}.", target.name, repr(self.name)), self.hint
+            )
         return self.make(target, budget)
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.rules.rule import check_finite
 
@@ -377,12 +378,12 @@ def _check(settings: GenerateSettings) -> None:
     """Check temperature, top-k, top-p and min-p."""
     if not 0 < settings.temperature <= 100:
         raise RequestError(
-            f"A temperature of {settings.temperature} makes no sense.",
+            tr("A temperature of {0} makes no sense.", settings.temperature),
             "Choose one between 0.1 and 2, or the greedy rule for none.",
         )
     if not 0 < settings.top_p <= 1:
-        raise RequestError(f"top-p is {settings.top_p}.", "Choose one above 0, at most 1.")
+        raise RequestError(tr("top-p is {0}.", settings.top_p), "Choose one above 0, at most 1.")
     if not 0 <= settings.min_p <= 1:
-        raise RequestError(f"min-p is {settings.min_p}.", "Choose one from 0 (off) to 1.")
+        raise RequestError(tr("min-p is {0}.", settings.min_p), "Choose one from 0 (off) to 1.")
     if settings.top_k < 0:
-        raise RequestError(f"top-k is {settings.top_k}.", "Choose 0 (off) or more.")
+        raise RequestError(tr("top-k is {0}.", settings.top_k), "Choose 0 (off) or more.")

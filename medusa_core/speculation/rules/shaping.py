@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from medusa_core.errors import GrammarError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.step import WalkContext
@@ -125,7 +126,7 @@ def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:
     foreign = [token_id for token_id in sorted(named) if not 0 <= token_id < vocab_size]
     if foreign:
         raise RequestError(
-            f"Token {foreign[0]} is none of the model's {vocab_size}.",
+            tr("Token {0} is none of the model's {1}.", foreign[0], vocab_size),
             "Token ids belong to one model: look them up again after changing it.",
         )
     if len({*settings.banned, *(token_id for _, token_id in settings.forbidden)}) >= vocab_size:
@@ -157,14 +158,14 @@ def _check(settings: GenerateSettings) -> None:
     """Check penalties, logit biases and forbidden places."""
     if not 0 < settings.repetition_penalty <= _MAX_PENALTY:
         raise RequestError(
-            f"A repetition penalty of {settings.repetition_penalty} makes no sense.",
+            tr("A repetition penalty of {0} makes no sense.", settings.repetition_penalty),
             "Choose one between 1 (off) and 2.",
         )
     for name in ("presence_penalty", "frequency_penalty"):
         value = getattr(settings, name)
         if not abs(value) <= _MAX_PENALTY:
             raise RequestError(
-                f"A {name.replace('_', ' ')} of {value} makes no sense.",
+                tr("A {0} of {1} makes no sense.", name.replace("_", " "), value),
                 "Choose one between -2 and 2; 0 is off.",
             )
     if not all(math.isfinite(bias) for _, bias in settings.logit_bias):

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import GenerateSettings, RuleChoice
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
@@ -60,9 +61,13 @@ class Typical:
 
     def __init__(self, settings: GenerateSettings) -> None:
         if not 0 < settings.epsilon < 1:
-            raise RequestError(f"epsilon is {settings.epsilon}.", "Choose one between 0 and 1.")
+            raise RequestError(
+                tr("epsilon is {0}.", settings.epsilon), "Choose one between 0 and 1."
+            )
         if not 0 <= settings.delta <= 100:
-            raise RequestError(f"delta is {settings.delta}.", "Choose one above 0, or 0 for √ε.")
+            raise RequestError(
+                tr("delta is {0}.", settings.delta), "Choose one above 0, or 0 for √ε."
+            )
         self._settings = settings
         self._delta = settings.delta or math.sqrt(settings.epsilon)
         self._shaping = Shaping(settings)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from medusa_core.errors import MedusaError
+from medusa_core.i18n import tr
 
 
 @contextmanager
@@ -24,5 +25,5 @@ def disk_errors(kind: type[MedusaError], path: Path | str, hint: str) -> Iterato
     try:
         yield
     except OSError as error:
-        message = f"{path} can't be written: {error.strerror or error}."
+        message = tr("{0} can't be written: {1}.", path, error.strerror or error)
         raise kind(message, hint) from error

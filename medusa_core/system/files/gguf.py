@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.system.files.gguf_companions import check_has_layers, check_is_model
 from medusa_core.system.files.gguf_header import (
     GgufArray,
@@ -205,8 +206,12 @@ def files_of(path: Path) -> tuple[Path, ...]:
     missing = [file.name for file in files if not file.is_file()]
     if len(files) > 1 and missing:
         raise CheckpointError(
-            f"{len(missing)} of {len(files)} files of this model are missing, such as "
-            f"{missing[0]}.",
+            tr(
+                "{0} of {1} files of this model are missing, such as {2}.",
+                len(missing),
+                len(files),
+                missing[0],
+            ),
             "Put them into the same folder.",
         )
     return files
@@ -252,7 +257,7 @@ def _read_file(path: Path, is_model: bool, most_bytes: int = _MOST_HEADER_BYTES)
         with path.open("rb") as file:
             return _read(GgufHeader(file, path, most_bytes), path, is_model)
     except FileNotFoundError as error:
-        raise CheckpointError(f"No such file: {path}", "Choose another one.") from error
+        raise CheckpointError(tr("No such file: {0}", path), "Choose another one.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -260,7 +265,7 @@ def _read_file(path: Path, is_model: bool, most_bytes: int = _MOST_HEADER_BYTES)
 def _read(header: GgufHeader, path: Path, is_model: bool) -> Gguf:
     """Parse a header and check keys and tensors."""
     if header.size < len(_MAGIC) or header.take(len(_MAGIC)) != _MAGIC:
-        raise CheckpointError(f"{path.name} isn't a GGUF model.", "Choose another file.")
+        raise CheckpointError(tr("{0} isn't a GGUF model.", path.name), "Choose another file.")
     version = int(header.scalar("I"))
     if version not in _VERSIONS:
         is_big_endian = int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS
@@ -309,8 +314,8 @@ class _Entry:
             called = _UNREAD.get(number, f"number {number}")
             known = ", ".join(kind.upper() for kind, _, _ in _TYPES.values())
             raise CheckpointError(
-                f"{header.name}: {name} is of type {called}, which isn't supported.",
-                f"Choose a file with weights of {known}.",
+                tr("{0}: {1} is of type {2}, which isn't supported.", header.name, name, called),
+                tr("Choose a file with weights of {0}.", known),
             )
         kind, together, nbytes = _TYPES[number]
         if dims[0] % together:
@@ -343,4 +348,4 @@ def _placed(
 
 def _unreadable(path: Path, error: OSError) -> CheckpointError:
     """Make the error for a file that can't be read."""
-    return CheckpointError(f"{path} can't be read: {error}.", "Check the disk.")
+    return CheckpointError(tr("{0} can't be read: {1}.", path, error), "Check the disk.")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from medusa_core.errors import CompanionError, HeadsFileError
+from medusa_core.i18n import tr
 
 _MOST_CHARS = 80
 # Not anywhere in a name: a model may be named for its imatrix quantization or its MTP layers.
@@ -24,8 +25,8 @@ _NAMES = re.compile(
 _BLOCK_SIZE = re.compile(r"^[-_]b(?:lock)?\d+(?=[-_.]|$)", re.IGNORECASE)
 _FORMAT = re.compile(r"[-_.](?:i?q\d\w*|b?f\d\d|mxfp4)$", re.IGNORECASE)
 _ITS_NAME = "general.base_model.0.name"
-_ITS_MODEL = "Choose the file of the model itself; often it lies in the same repository."
-_AS_HEADS = "Load that model, and this file as its heads: under Drafter, or with --heads."
+_ITS_MODEL = tr("Choose the file of the model itself; often it lies in the same repository.")
+_AS_HEADS = tr("Load that model, and this file as its heads: under Drafter, or with --heads.")
 _WRITER = "Choose a model that writes text, such as Qwen3 or Llama."
 _TYPES = {
     "adapter": (
@@ -76,11 +77,11 @@ def check_is_model(name: str, entries: Mapping[str, object]) -> None:
     if kind in _TYPES:
         what, hint = _TYPES[kind]
     elif architecture == "clip":
-        what, hint = f"the part of a model that {_senses(entries)}", _ITS_MODEL
+        what, hint = tr("the part of a model that {0}", _senses(entries)), _ITS_MODEL
     elif architecture.endswith(_ASSISTANT):
         model = architecture.removesuffix(_ASSISTANT)
-        what = f"an assistant of a kind that isn't read; it drafts for models of type {model}"
-        hint = "Load that model. This file isn't needed: under Drafter there are others."
+        what = tr("an assistant of a kind that isn't read; it drafts for models of type {0}", model)
+        hint = tr("Load that model. This file isn't needed: under Drafter there are others.")
     elif architecture in _ARCHITECTURES:
         what, hint = _ARCHITECTURES[architecture]
     else:
@@ -116,13 +117,13 @@ def _companion(name: str, what: str, hint: str, entries: Mapping[str, object]) -
     """Return the error for a companion file; it names the file's model if that is known."""
     model = _text(entries, _ITS_NAME)
     belongs = f" It belongs to {model}." if model else ""
-    return CompanionError(f"{name} is {what}.{belongs}", hint)
+    return CompanionError(tr("{0} is {1}.{2}", name, what, belongs), hint)
 
 
 def _drafter(name: str, what: str, entries: Mapping[str, object]) -> HeadsFileError:
     """Return the error for a drafter."""
     model = _text(entries, _ITS_NAME) or "another model"
-    return HeadsFileError(f"{name} is {what} for {model}.", _AS_HEADS)
+    return HeadsFileError(tr("{0} is {1} for {2}.", name, what, model), _AS_HEADS)
 
 
 def is_companion(file_name: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 
 _MOST_TEXTS = 1 << 20  # of an array: four times the largest vocabulary
 _MOST_TEXT_BYTES = 1 << 24
@@ -140,12 +141,12 @@ class GgufHeader:
 def incomplete(path: Path) -> CheckpointError:
     """Return the error for a truncated file."""
     return CheckpointError(
-        f"{path.name} is incomplete (the download broke off?).", "Download it again."
+        tr("{0} is incomplete (the download broke off?).", path.name), "Download it again."
     )
 
 
 def damaged(path: Path, reason: str) -> CheckpointError:
     """Return the error for a damaged file."""
     return CheckpointError(
-        f"{path.name} is no GGUF file that can be read: {reason}.", "Download it again."
+        tr("{0} is no GGUF file that can be read: {1}.", path.name, reason), "Download it again."
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 
 _MAX_BYTES = 16 << 20  # ten times the index of the largest published model
 
@@ -25,7 +26,12 @@ def read_json(path: Path, most_bytes: int = _MAX_BYTES) -> dict[str, Any]:
         about = path.stat()
         if about.st_size > most_bytes:
             raise CheckpointError(
-                f"{path} has {about.st_size:,} bytes; such files have at most {most_bytes:,}.",
+                tr(
+                    "{0} has {1:,} bytes; such files have at most {2:,}.",
+                    path,
+                    about.st_size,
+                    most_bytes,
+                ),
                 "Download the file again.",
             )
         if stat.S_ISCHR(about.st_mode) or stat.S_ISFIFO(about.st_mode):
@@ -33,15 +39,15 @@ def read_json(path: Path, most_bytes: int = _MAX_BYTES) -> dict[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"{path.name} is missing in {path.parent}.",
+            tr("{0} is missing in {1}.", path.name, path.parent),
             "Choose a folder in Hugging Face layout, or download the model again.",
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{path} can't be read as JSON: {error}.", "Download the file again."
+            tr("{0} can't be read as JSON: {1}.", path, error), "Download the file again."
         ) from error
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds no JSON object.", "Download the file again.")
+        raise CheckpointError(tr("{0} holds no JSON object.", path), "Download the file again.")
     return value
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from medusa_core.errors import CheckpointError
+from medusa_core.i18n import tr
 from medusa_core.system.files.json_file import is_whole
 
 TensorShapes = Mapping[str, tuple[int, ...]]  # by name
@@ -84,10 +85,12 @@ def _read_header(path: Path) -> bytes:
             return file.read(header_bytes(file.read(LENGTH_BYTES), path.name))
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"{path.name} is missing in {path.parent}.", "Download the model again."
+            tr("{0} is missing in {1}.", path.name, path.parent), "Download the model again."
         ) from error
     except OSError as error:
-        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+        raise CheckpointError(
+            tr("{0} can't be read: {1}.", path, error), "Check the disk."
+        ) from error
 
 
 def header_bytes(first: bytes, file_name: str) -> int:
@@ -162,5 +165,5 @@ def _are_sizes(value: object) -> TypeGuard[list[int]]:
 def _damaged(file_name: str, reason: str) -> CheckpointError:
     """Make the error for a damaged file."""
     return CheckpointError(
-        f"{file_name} is damaged or incomplete: {reason}.", "Download the file again."
+        tr("{0} is damaged or incomplete: {1}.", file_name, reason), "Download the file again."
     )

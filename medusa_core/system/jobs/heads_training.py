@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.jobs.heads_gain import (
     HeadsGain,
@@ -284,7 +285,7 @@ def _started(arguments: Sequence[str], output: Path) -> CommandProcess:
 def _unwritable(folder: Path, error: OSError) -> TrainingError:
     """Make the error for a folder that can't be written."""
     return TrainingError(
-        f"Training can't begin in {folder}: {error.strerror or error}.",
+        tr("Training can't begin in {0}: {1}.", folder, error.strerror or error),
         "Make room on the disk, or close other programs.",
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import RequestError, StorageError
+from medusa_core.i18n import tr
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.storage.database_backup import back_up, backup_of, beside, is_due
 from medusa_core.system.storage.database_copy import (
@@ -217,7 +218,7 @@ class Database:
             yield
         except sqlite3.IntegrityError as error:
             raise RequestError(
-                f"This can't be written: {error}.", "It is there already."
+                tr("This can't be written: {0}.", error), "It is there already."
             ) from error
         except FAULTS as error:
             if is_damage(error):
@@ -352,7 +353,7 @@ def _share_prepared(lock: SharedLock, path: Path, prepare: Callable[[], str]) ->
 def _in_use(path: Path) -> StorageError:
     """Make the error for a file that another program uses."""
     return StorageError(
-        f"{path} has to be repaired or updated, and another program is using it.",
+        tr("{0} has to be repaired or updated, and another program is using it.", path),
         "Close the other windows and terminals of Medusa Chat, then try again.",
     )
 
@@ -432,7 +433,7 @@ def _refuse_newer(db: sqlite3.Connection, newest: int, path: Path) -> None:
     version = version_of(db)
     if version > newest:
         raise StorageError(
-            f"{path} was made by a newer version of Medusa Chat.",
+            tr("{0} was made by a newer version of Medusa Chat.", path),
             "Update Medusa Chat; nothing in the file was changed.",
             version=version,
         )

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from medusa_core.errors import StorageError
+from medusa_core.i18n import tr
 
 # SQLite's messages quote a damaged file, whose bytes may not be UTF-8.
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
@@ -46,32 +47,36 @@ def as_storage_error(error: Exception, path: Path | None) -> StorageError:
     folder = "its folder" if path is None else str(path.parent)
     if isinstance(error, OSError):
         return StorageError(
-            f"{name} can't be opened: {error.strerror or error}.",
-            f"See that you may write to {folder}, and that the disk has room.",
+            tr("{0} can't be opened: {1}.", name, error.strerror or error),
+            tr("See that you may write to {0}, and that the disk has room.", folder),
         )
     if isinstance(error, FAULTS):
         code = sqlite3.SQLITE_CORRUPT if is_damage(error) else code_of(error)
         if code == sqlite3.SQLITE_FULL:
             return StorageError(
-                f"The disk is full: {name} can't be written.", "Make room on it, then try again."
+                tr("The disk is full: {0} can't be written.", name),
+                "Make room on it, then try again.",
             )
         if code in _BUSY:
             return StorageError(
-                f"Another program is using {name}.", "Close the other program, then try again."
+                tr("Another program is using {0}.", name),
+                "Close the other program, then try again.",
             )
         if code in _REFUSED:
             return StorageError(
-                f"{name} can't be opened or written.",
-                f"See that you may write to {folder} and to the files in it.",
+                tr("{0} can't be opened or written.", name),
+                tr("See that you may write to {0} and to the files in it.", folder),
             )
         if code in _DAMAGED:
             return StorageError(
-                f"{name} is damaged.",
+                tr("{0} is damaged.", name),
                 "Start Medusa Chat again: the file is set aside, and what can be read is saved.",
             )
         if code == sqlite3.SQLITE_IOERR:
             return StorageError(
-                f"The disk failed while {name} was read or written.",
+                tr("The disk failed while {0} was read or written.", name),
                 "See that the disk is connected and has room, then try again.",
             )
-    return StorageError(f"{name} can't be read or written: {error}.", "Start Medusa Chat again.")
+    return StorageError(
+        tr("{0} can't be read or written: {1}.", name, error), "Start Medusa Chat again."
+    )

@@ -22,6 +22,7 @@ from medusa_core.chats.history.exchange.our_json import (
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import ConversationInfo
 from medusa_core.errors import ConversationFileError
+from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import replace_file
 from medusa_core.system.files.disk_errors import disk_errors
 
@@ -109,7 +110,7 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
     Raises:
         ConversationFileError: The file can't be written.
     """
-    with disk_errors(ConversationFileError, path, "Choose another folder, or make space."):
+    with disk_errors(ConversationFileError, path, tr("Choose another folder, or make space.")):
         replace_file(path, pieces)
 
 

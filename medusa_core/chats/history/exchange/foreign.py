@@ -16,8 +16,11 @@ from medusa_core.chats.history.exchange.grown import (
 )
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import UnknownKindError
+from medusa_core.i18n import tr
 
-_HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+_HINT = tr(
+    "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+)
 _ROLES = ("system", "user", "assistant")
 
 

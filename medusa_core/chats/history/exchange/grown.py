@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
+from medusa_core.i18n import tr
 
-_HINT = "The file is damaged, or was changed: export the conversation again."
+_HINT = tr("The file is damaged, or was changed: export the conversation again.")
 _MOST_TITLE_CHARS = 60
 
 
@@ -122,4 +123,6 @@ def refused_conversation(raw: object, reason: str) -> ConversationFileError:
     """
     title = raw.get("title") if isinstance(raw, dict) else None
     name = title[:80] if isinstance(title, str) and title.strip() else "…"
-    return ConversationFileError(f"The conversation “{name}” can't be read: {reason}.", _HINT)
+    return ConversationFileError(
+        tr("The conversation “{0}” can't be read: {1}.", name, reason), _HINT
+    )

@@ -12,6 +12,7 @@ from medusa_core.chats.history.exchange.our_json import (
     VERSION,
 )
 from medusa_core.errors import ConversationFileError
+from medusa_core.i18n import tr
 
 _CHUNK = 1 << 18
 _MOST_CHARS = 32 << 20  # of one conversation
@@ -20,7 +21,9 @@ _OURS = re.compile(
     r'\s*"conversations"\s*:\s*\['
 )
 _SPACE = re.compile(r"[ \t\r\n]*")
-_HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+_HINT = tr(
+    "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+)
 
 
 class JsonPieces:
@@ -47,7 +50,11 @@ class JsonPieces:
         self.is_ours = found is not None
         if found is not None and int(found[1]) > VERSION:
             raise ConversationFileError(
-                f"The file has version {found[1]}; this program reads versions up to {VERSION}.",
+                tr(
+                    "The file has version {0}; this program reads versions up to {1}.",
+                    found[1],
+                    VERSION,
+                ),
                 "Update Medusa Chat.",
             )
         self._at = found.end() if found else self._skip_space()
@@ -121,4 +128,4 @@ class JsonPieces:
 
     def _no_json(self, reason: str) -> ConversationFileError:
         """Make the error for invalid or incomplete JSON."""
-        return ConversationFileError(f"The file is no complete JSON file: {reason}.", _HINT)
+        return ConversationFileError(tr("The file is no complete JSON file: {0}.", reason), _HINT)

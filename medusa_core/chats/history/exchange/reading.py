@@ -11,11 +11,12 @@ from pathlib import Path
 from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES, ReadResult
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
+from medusa_core.i18n import tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MOST_S = 10.0
 _MODULE = "medusa_core.chats.history.exchange.import_worker"
-_HINT = "Export fewer conversations at once, or choose another file."
+_HINT = tr("Export fewer conversations at once, or choose another file.")
 
 
 class ConversationFile:
@@ -71,12 +72,12 @@ class ConversationFile:
 def _read(path: Path, lines: Path, most_s: float) -> ReadResult:
     """Let the sandboxed process write the conversations to a temporary file."""
     if not path.is_file():
-        raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
+        raise ConversationFileError(tr("There is no file {0}.", path), "Choose another one.")
     with closing(WorkerProcess(_MODULE, _errors(path.name), MEMORY_BYTES)) as worker:
         worker.start()
         answer = worker.request({"path": str(path.resolve()), "output": str(lines)}, most_s)
     if "error" in answer:
-        raise ConversationFileError(f"{path.name}: {answer['error']}", str(answer["hint"]))
+        raise ConversationFileError(tr("{0}: {1}", path.name, answer["error"]), str(answer["hint"]))
     return ReadResult(**answer)
 
 
@@ -84,12 +85,14 @@ def _errors(name: str) -> WorkerErrors:
     """Make the errors of reading a file."""
     return WorkerErrors(
         start=lambda error: ConversationFileError(
-            f"No process can be started to read {name}: {error}.",
+            tr("No process can be started to read {0}: {1}.", name, error),
             "Close other programs and try again.",
         ),
-        memory=lambda: ConversationFileError(f"{name} takes too much memory to be read.", _HINT),
-        time=lambda seconds: ConversationFileError(
-            f"{name} couldn't be read within {seconds:.0f} seconds.", _HINT
+        memory=lambda: ConversationFileError(
+            tr("{0} takes too much memory to be read.", name), _HINT
         ),
-        end=lambda: ConversationFileError(f"{name} broke the process that reads it.", _HINT),
+        time=lambda seconds: ConversationFileError(
+            tr("{0} couldn't be read within {1:.0f} seconds.", name, seconds), _HINT
+        ),
+        end=lambda: ConversationFileError(tr("{0} broke the process that reads it.", name), _HINT),
     )

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import KvShape
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv, SpeculativeRows
@@ -120,7 +121,9 @@ class DiskStore(KvStore):
             ]
             self._dtype, self._device = dtype, device
         elif dtype is not self._dtype:
-            raise EngineError(f"Cached rows are kept as {self._dtype}, and these are {dtype}.")
+            raise EngineError(
+                tr("Cached rows are kept as {0}, and these are {1}.", self._dtype, dtype)
+            )
 
     def _add_region(self, layer: int, part: int, place: int, dtype: torch.dtype) -> None:
         """Reserve the next region of a slot for a layer."""
@@ -137,7 +140,7 @@ class DiskStore(KvStore):
                 return torch.empty(self.num_sessions, *sizes, dtype=dtype)
         except RuntimeError as error:
             raise OutOfMemoryError(
-                f"No memory for the last cached rows of {self.num_sessions} conversations.",
+                tr("No memory for the last cached rows of {0} conversations.", self.num_sessions),
                 "Close other programs, or load the model for fewer conversations.",
                 num_sessions=self.num_sessions,
             ) from error
@@ -281,7 +284,12 @@ class DiskKv(OffloadedKv):
         in_tail = length + num_rows - self.stored <= self._store.tail_rows
         if length + num_rows > self._store.num_rows or not (in_tail or decided):
             raise EngineError(
-                f"{num_rows} rows don't fit behind {length} of which {self.stored} are stored."
+                tr(
+                    "{0} rows don't fit behind {1} of which {2} are stored.",
+                    num_rows,
+                    length,
+                    self.stored,
+                )
             )
         self._length, self._end = length, length + num_rows
         self._bypasses_tail = not in_tail

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import KvShape
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv, SpeculativeRows
@@ -55,7 +56,7 @@ class MemoryStore(KvStore):
             ]
         elif dtype is not self._memory[0].dtype:
             kept = self._memory[0].dtype
-            raise EngineError(f"Cached rows are kept as {kept}, and these are {dtype}.")
+            raise EngineError(tr("Cached rows are kept as {0}, and these are {1}.", kept, dtype))
 
     def _allocate_part(self, shape: KvShape, num_layers: int, dtype: torch.dtype) -> Tensor:
         """Memory for the layers of a shape. [sessions, layers, rows, 2, kv heads, width]"""
@@ -66,8 +67,10 @@ class MemoryStore(KvStore):
                 return cuda.pinned(torch.Size(sizes).numel()).view(sizes).view(dtype)
         except RuntimeError as error:
             raise OutOfMemoryError(
-                f"The computer's memory has no room for cached rows of {self.num_sessions} "
-                "conversations.",
+                tr(
+                    "The computer's memory has no room for cached rows of {0} conversations.",
+                    self.num_sessions,
+                ),
                 "Close other programs, or load the model for fewer conversations.",
                 num_sessions=self.num_sessions,
             ) from error
@@ -130,7 +133,7 @@ class MemoryKv(OffloadedKv):
         self._bound = None
         if length + num_rows > self._store.num_rows:
             raise EngineError(
-                f"{num_rows} rows don't fit behind {length} of {self._store.num_rows}."
+                tr("{0} rows don't fit behind {1} of {2}.", num_rows, length, self._store.num_rows)
             )
         self._length, self._end = length, length + num_rows
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from medusa_core.errors import EngineError
+from medusa_core.i18n import tr
 
 
 class SpeculativeRows(NamedTuple):
@@ -44,7 +45,7 @@ class OffloadedKv(ABC):
             EngineError: They weren't prefetched.
         """
         if self._bound is None or self._bound[0] != layer:
-            raise EngineError(f"The cached rows of layer {layer} weren't prefetched.")
+            raise EngineError(tr("The cached rows of layer {0} weren't prefetched.", layer))
         return self._bound[1]
 
     @abstractmethod

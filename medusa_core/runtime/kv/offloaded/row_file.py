@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TierError
+from medusa_core.i18n import tr
 from medusa_core.runtime.kv.size import PAGE_BYTES
 from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_file import UNDONE, open_direct
@@ -71,7 +72,11 @@ class RowFile:
                     into = into[count:]
         except OSError as error:
             raise TierError(
-                f"Cached rows can't be read from {self._folder}: {error.strerror or error}.",
+                tr(
+                    "Cached rows can't be read from {0}: {1}.",
+                    self._folder,
+                    error.strerror or error,
+                ),
                 "Check the disk, then ask again.",
             ) from error
 
@@ -100,7 +105,7 @@ class RowFile:
     def _cut(self) -> TierError:
         """The error of a file that another program has truncated."""
         return TierError(
-            f"The file of cached rows in {self._folder} was cut from outside.",
+            tr("The file of cached rows in {0} was cut from outside.", self._folder),
             "Load the model again.",
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from medusa_core.errors import OutOfMemoryError
+from medusa_core.i18n import tr
 from medusa_core.models.config import ModelConfig
 from medusa_core.runtime.kv.offloaded.offloaded_kv import OffloadedKv
 
@@ -115,7 +116,7 @@ class KvStore(ABC):
 def no_free_slot(num_sessions: int) -> OutOfMemoryError:
     """Return the error for a session more than a store has slots."""
     return OutOfMemoryError(
-        f"Cached rows have room for {num_sessions} conversations, and all are in use.",
+        tr("Cached rows have room for {0} conversations, and all are in use.", num_sessions),
         "Wait for the answers that are being written, or load the model for more of them.",
         num_sessions=num_sessions,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import BatchError
+from medusa_core.i18n import tr
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.system.files import record_json
 from medusa_core.system.files.own_folder import OWN, make_own_folder
@@ -211,14 +212,14 @@ class OwnBatches:
 def _unwritable(folder: Path, error: OSError) -> BatchError:
     """Make the error for a folder that can't be written."""
     return BatchError(
-        f"A batch can't begin in {folder}: {error.strerror or error}.",
+        tr("A batch can't begin in {0}: {1}.", folder, error.strerror or error),
         "Make room on the disk, or close other programs.",
     )
 
 
 def _unusable(folder: Path) -> BatchError:
     """Make the error for a folder without a batch."""
-    return BatchError(f"{folder} holds no batch.", "Begin another one with the same files.")
+    return BatchError(tr("{0} holds no batch.", folder), "Begin another one with the same files.")
 
 
 def flags_of(options: LoadOptions) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import BatchError
+from medusa_core.i18n import tr
 from medusa_core.messages import BlockBytes, PartRate, Policy
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
@@ -146,7 +147,9 @@ def write_progress(path: Path, progress: BatchProgress) -> None:
     Raises:
         BatchError: The disk is full or gone.
     """
-    with disk_errors(BatchError, path, "Make room or name another file; the same command goes on."):
+    with disk_errors(
+        BatchError, path, tr("Make room or name another file; the same command goes on.")
+    ):
         replace_text(path, json.dumps(record_json.as_json(progress)) + "\n")
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from medusa_core.i18n import tr
 from medusa_core.system import cuda
 from medusa_core.system.native.cuda.build import ARCHITECTURES, PTX_ARCHITECTURE
 from medusa_core.system.resources import native_dir
@@ -80,7 +81,7 @@ def kernel_note(device: torch.device) -> str:
     """Return which kernels torch replaces on a card, for people; empty if it replaces none."""
     note, names = "", ", ".join(wrong_kernels(device))
     if names:
-        note = f"Wrong on this card, and replaced by PyTorch: {names}."
+        note = tr("Wrong on this card, and replaced by PyTorch: {0}.", names)
     return note
 
 

@@ -1,6 +1,6 @@
 """German: every text that can be translated is, and the window is shown in it."""
 
-import json
+import ast
 import re
 import warnings
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from pytestqt.qtbot import QtBot
 from app.chat_settings.number_box import NumberBox
 from app.chat_settings.speeds import Speeds
 from app.i18n.engine_texts import engine_text
+from app.i18n.numbers import Number
 from app.i18n.translation import (
     chosen_language,
     install_language,
 )
 from app.insight.plots import Plot
 from app.training.gain_words import gain_text, with_loss
-from app.widgets.numbers import Number
 from app.widgets.sizes import on_disk
 from app.window.commands.window_commands import MENU
 from medusa_core.api import read_attachment, read_trace, resources_dir
@@ -30,7 +30,9 @@ from medusa_core.chats.settings import (
     ChatSettings,
 )
 from medusa_core.errors import MedusaError
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterSpeed, WeightFormats
+from medusa_core.models.architecture import unknown_family
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
@@ -39,7 +41,7 @@ from medusa_core.system.jobs.heads_gain import HeadsGain
 from tests.support.window.driving import show_all_settings
 from tests.support.window.engine_events import ALL_DRAFTERS
 from tests.support.window.fixtures import Open
-from tests.tools.engine_texts import FILE, engine_texts
+from tests.tools.engine_texts import PACKAGE, parse, text_arguments, translated_files
 from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
@@ -93,11 +95,60 @@ def test_every_german_text_has_the_fields_of_the_english_one(tmp_path: Path) -> 
     assert len(translated) > 0.9 * len(found), "hardly anything is German"
 
 
-def test_the_list_of_the_engines_texts_is_one_of_texts() -> None:
-    listed = json.loads(FILE.read_text(encoding="utf-8"))
-    assert len(listed) > 400
-    assert all(isinstance(text, str) and text for text in listed)
-    warn_of_missing([text for text in engine_texts() if text not in listed])
+def test_texts_of_errors_keep_their_template() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in translated_files()
+        for node in formatted_texts(parse(path))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise ModelError(f'{name} is bad.')",
+        "raise ModelError('A ' + 'b.', 'Do it.')",
+        "raise ModelError('Bad.', hint='Choose {}.'.format(name))",
+        "raise ModelError('Bad.', f'Choose {a}.' if a else 'Choose.')",
+        "def work(name):\n    text = f'{name} is bad.'\n    raise ModelError(text)",
+        "tr(f'{name} is bad.')",
+    ],
+)
+def test_a_text_that_loses_its_template_is_found(source: str) -> None:
+    assert len(formatted_texts(ast.parse(source))) == 1
+
+
+def formatted_texts(module: ast.Module) -> list[ast.expr]:
+    """Texts of errors, and of `tr`, that are formatted before they are translated."""
+    assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+    calls: list[tuple[ast.AST, ast.Call]] = []
+    functions: dict[ast.AST, ast.AST] = {}
+    for node in ast.walk(module):  # from outside to inside
+        scope = functions.get(node, module)
+        for child in ast.iter_child_nodes(node):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            functions[child] = node if is_function else scope
+        if isinstance(node, ast.Call):
+            calls.append((scope, node))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            assigned.setdefault((scope, node.targets[0].id), []).append(node.value)
+    texts = []
+    for scope, call in calls:
+        for text in text_arguments(call):
+            name = text.id if isinstance(text, ast.Name) else ""
+            texts += [text, *assigned.get((scope, name), ())]
+    return [text for text in texts if is_formatted(text)]
+
+
+def is_formatted(text: ast.expr) -> bool:
+    """Whether an expression formats or joins texts."""
+    match text:
+        case ast.JoinedStr() | ast.BinOp():
+            return True
+        case ast.Call(func=ast.Attribute(attr="format" | "join")):
+            return True
+    return False
 
 
 def test_an_action_has_the_same_german_infinitive_in_all_menus_and_buttons() -> None:
@@ -136,12 +187,16 @@ def test_missing_texts_are_warned_of_and_fail_no_run() -> None:
     ("text", "reported"),
     [
         ("No model is loaded.", "Es ist kein Modell geladen."),
-        ("The chat template of a/b writes nothing.", "Die Chat-Vorlage von a/b schreibt nichts."),
         (
-            "Models of type 'bert' aren't supported: they read a text in both directions.",
-            BERT,
+            tr("The chat template of {0} writes nothing.", "a/b"),
+            "Die Chat-Vorlage von a/b schreibt nichts.",
         ),
-        ("{0} isn't a file.", "{0} ist keine Datei."),
+        (str(unknown_family("bert", tr("they read a text in both directions")).message), BERT),
+        (tr("{0} isn't a file.", "{0}"), "{0} ist keine Datei."),
+        (
+            tr("Nobody wrote {0}: {1}.", 1.5, tr("it is neither")),
+            "Nobody wrote 1,5: it is neither.",
+        ),
         ("Nobody wrote this.", "Nobody wrote this."),
         ("", ""),
     ],
@@ -169,7 +224,29 @@ def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -
 
 
 def test_in_english_texts_stay_as_they_are() -> None:
-    assert engine_text("a/b isn't a file.") == "a/b isn't a file."
+    text = tr("{0} has {1:,} tokens.", "a/b", 4096)
+    assert engine_text(text) == text == "a/b has 4,096 tokens."
+
+
+def test_a_translation_with_a_field_too_many_is_shown_in_english_and_logged(
+    qapp: QApplication, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Wrong(QTranslator):
+        def translate(
+            self, context: str, source: str, disambiguation: str | None = None, n: int = -1
+        ) -> str:
+            return "{0} und {1}"
+
+        def isEmpty(self) -> bool:
+            return False
+
+    translator = Wrong()
+    qapp.installTranslator(translator)
+    try:
+        assert engine_text(tr("{0} isn't a file.", "a")) == "a isn't a file."
+    finally:
+        qapp.removeTranslator(translator)
+    assert 'the translation of "{0} isn\'t a file." has other fields' in caplog.text
 
 
 def test_the_systems_language_is_taken_unless_another_one_is_chosen(compiled: Path) -> None:
@@ -227,17 +304,16 @@ def test_numbers_follow_the_language() -> None:
     ("text", "reported"),
     [
         (
-            "its vocabulary has 151,936 tokens, not 49,152",
+            tr("its vocabulary has {0:,} tokens, not {1:,}", 151_936, 49_152),
             "sein Vokabular hat 151.936 Token, nicht 49.152",
         ),
         (
-            "This model needs 2.6 GiB more than cuda:0 has free.",
+            tr("This model needs {0:.1f} GiB more than {1} has free.", 2.6, "cuda:0"),
             "Dieses Modell braucht 2,6 GiB mehr, als auf cuda:0 frei ist.",
         ),
-        ("vocabulary size 151,936 ≠ 1,000", "Vokabular 151.936 ≠ 1.000"),
-        ("Qwen2.5-0.5B isn't a file.", "Qwen2.5-0.5B ist keine Datei."),
-        ("/models/1.5/3,072 isn't a file.", "/models/1.5/3,072 ist keine Datei."),
-        ("Python 3.12.1 on Linux x86_64", "Python 3.12.1 auf Linux x86_64"),
+        (tr("vocabulary size {0:,} ≠ {1:,}", 151_936, 1_000), "Vokabular 151.936 ≠ 1.000"),
+        (tr("{0} isn't a file.", "Qwen2.5-0.5B"), "Qwen2.5-0.5B ist keine Datei."),
+        (tr("{0} isn't a file.", Path("1.5")), "1.5 ist keine Datei."),
     ],
 )
 def test_numbers_in_texts_of_the_engine_follow_the_language(text: str, reported: str) -> None:
