@@ -11,7 +11,7 @@ from app.chat_settings.panel import (
     TEMPLATE,
     ChatSettingsPanel,
 )
-from app.engine.bridge import EngineBridge
+from app.engine.bridge import EngineBridge, Request
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
@@ -20,7 +20,6 @@ from medusa_core.chats.conversation import new_id
 from medusa_core.loading.state import Phase
 from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
 
-SESSION = "count"  # belongs to no conversation
 WAIT_MS = 250  # after the last key
 
 
@@ -47,7 +46,7 @@ class ContextMeter(QObject):
         self._loaded_model = loaded_model
         self._conversation = conversation
         self._is_busy = is_busy
-        self._pending = ""
+        self._request: Request | None = None
         self._has_draft = False
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
@@ -57,7 +56,6 @@ class ContextMeter(QObject):
         page.settings_panel.changed.connect(self.refresh)
         page.settings_panel.groups[TEMPLATE].opened.connect(self.refresh)
         loaded_model.chosen.connect(self.refresh)
-        bridge.arrived.connect(self._receive)
 
     def refresh(self) -> None:
         """Count again, once nobody has changed anything for a moment."""
@@ -70,21 +68,19 @@ class ContextMeter(QObject):
         draft = with_attachments(composer.text.strip(), composer.files.attachments)
         described, self._has_draft = self._conversation(), bool(draft)
         question = (*described, ChatMessage(Role.USER, draft)) if draft else described
-        self._pending = new_id()
-        self._bridge.submit(
-            Count(
-                SESSION,
-                self._pending,
-                self._panel.framed(question),
-                self._panel.generate_settings(),
-                wants_prompt=self._panel.groups[TEMPLATE].is_open,
-            )
+        if self._request is not None:
+            self._request.drop()
+        count = Count(
+            "",  # of no conversation
+            new_id(),
+            self._panel.framed(question),
+            self._panel.generate_settings(),
+            wants_prompt=self._panel.groups[TEMPLATE].is_open,
         )
+        self._request = self._bridge.ask(count, self._take)
 
-    def _receive(self, events: tuple[Event, ...]) -> None:
+    def _take(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            if event.request_id != self._pending:
-                continue
             if isinstance(event, Counted):
                 self._show(event)
             elif isinstance(event, Failed):

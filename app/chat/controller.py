@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
@@ -37,13 +38,12 @@ from medusa_core.chats.conversation import (
     Turn,
     new_id,
 )
+from medusa_core.errors import Cancelled
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     AnswerStarted,
-    Cancel,
     ChatMessage,
-    CloseSession,
     ContextCut,
     EngineLost,
     Event,
@@ -54,7 +54,6 @@ from medusa_core.messages import (
     LayersMoved,
     Progress,
     StepDone,
-    StepTrace,
     StopReason,
     shown_text,
 )
@@ -85,6 +84,8 @@ class ChatController(QObject):
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
         taken_up: An answer (`Answer`) is written by another model than was expected.
         moved: Another path of the conversation is shown.
+        answer_reported: The engine has sent these events (a tuple) about the answer of a turn
+            (`Turn`).
         reasoning_known: It is known how the model of an answer (`Answer`) sets reasoning apart.
     """
 
@@ -98,6 +99,7 @@ class ChatController(QObject):
     taken_back = Signal(object, object)
     taken_up = Signal(object)
     moved = Signal(object)
+    answer_reported = Signal(object, object)
     reasoning_known = Signal(object)
 
     def __init__(
@@ -133,7 +135,7 @@ class ChatController(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether an answer of the conversation that is shown is being written."""
-        return self.running.turn_of(self.conversation) is not None
+        return self.running.is_waiting(self.conversation)
 
     @property
     def marking(self) -> Marking:
@@ -224,9 +226,7 @@ class ChatController(QObject):
 
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""
-        turn = self.running.turn_of(self.conversation)
-        if turn is not None:
-            self._bridge.submit(Cancel(self.conversation.session_id, turn.answer.id))
+        self.running.stop(self.conversation)
 
     def new_chat(self) -> None:
         """Begin a new conversation; an answer that is being written goes on in the old one."""
@@ -257,8 +257,8 @@ class ChatController(QObject):
 
     def forget(self, session_id: str) -> None:
         """A conversation is gone: stop its answer, free its cache, and show a new one instead."""
-        self._bridge.submit(CloseSession(session_id, self._make_id()))
         self.running.forget(session_id)
+        self._bridge.close_session(session_id)
         if self.conversation.session_id == session_id:
             self.new_chat()
 
@@ -292,7 +292,7 @@ class ChatController(QObject):
         page.header.new_chat_requested.connect(self.new_chat)
         self.errors.retry_requested.connect(lambda: self._loaded_model.load())
         page.strip.marking_changed.connect(self._set_marking)
-        self._bridge.arrived.connect(self._receive)
+        self._bridge.engine_lost.connect(self._lose_engine)
         self._loaded_model.changed.connect(self._name_model)
         path.answer_shown.connect(self.answer_started)
         path.edited.connect(self.edit)
@@ -314,7 +314,17 @@ class ChatController(QObject):
                 self._page.conversation.remove(message)
         _sign(turn.answer, self._loaded_model.choice)
         self._loaded_model.wake()
-        self.running.begin(self.conversation, turn)
+        question = Generate(
+            self.conversation.session_id,
+            turn.answer.id,
+            self._page.settings_panel.framed(self.conversation.messages()),
+            turn.answer.settings,
+            keep_tokens=turn.answer.keep_tokens,
+            records=self.records,
+            updates_datastore=self.updates_datastore,
+        )
+        on_events = partial(self._take_events, self.conversation, turn)
+        self.running.begin(self.conversation, turn, self._bridge.ask(question, on_events))
         self._leave_messages()
         self.path.refresh()
         is_ready = self._loaded_model.status.phase is Phase.READY
@@ -325,56 +335,47 @@ class ChatController(QObject):
         page.show_messages(True)
         page.conversation.follow_end()
         page.composer.set_busy(True)
-        self._bridge.submit(
-            Generate(
-                self.conversation.session_id,
-                turn.answer.id,
-                self._page.settings_panel.framed(self.conversation.messages()),
-                turn.answer.settings,
-                keep_tokens=turn.answer.keep_tokens,
-                records=self.records,
-                updates_datastore=self.updates_datastore,
-            )
-        )
         self.prompt_sent.emit(self.conversation, turn)
 
-    def _receive(self, events: tuple[Event, ...]) -> None:
-        """Take the events of answers under way; all others are of answers given up."""
-        steps: dict[str, list[StepDone]] = {}
+    def _take_events(
+        self, conversation: Conversation, turn: Turn, events: tuple[Event, ...]
+    ) -> None:
+        """Show what the engine says of an answer."""
+        steps: list[StepDone] = []
+        is_shown = conversation is self.conversation
         for event in events:
-            if event.request_id not in self.running or isinstance(event, StepTrace):
-                continue  # traces are for the panels
             if isinstance(event, StepDone):
-                steps.setdefault(event.request_id, []).append(event)
-                continue  # steps are shown together, however many come at once
-            self._take_steps(steps.pop(event.request_id, []))
+                steps.append(event)  # steps are shown together, however many come at once
+                continue
             match event:
                 case Progress():
                     text = engine_text(event.text).rstrip(".…")
                     stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
-                    words = f"{text} … {Number(event.fraction):.0%}{stop}"
-                    self._show_status(self.running[event.request_id][1], words)
+                    self._show_status(turn, f"{text} … {Number(event.fraction):.0%}{stop}")
                 case AnswerStarted():
-                    self._take_up(event)
-                case ContextCut() if self.running[event.request_id][0] is self.conversation:
+                    self._take_up(turn, event)
+                case ContextCut() if is_shown:
                     self._page.conversation.add(Notice(describe_cut(event.cut)))
-                case LayersMoved() if self.running[event.request_id][0] is self.conversation:
+                case LayersMoved() if is_shown:
                     self._page.conversation.add(Notice(engine_text(event.move.text)))
                 case GenerationDone():
-                    self._complete(event)
+                    self._take_steps(conversation, turn, steps)
+                    self._complete(conversation, turn, event)
                 case Failed():
-                    self._fail(event)
+                    self._take_steps(conversation, turn, steps)
+                    self._fail(conversation, turn, event)
                 case _:
                     log.debug("Nothing to do for %s.", type(event).__name__)
-        for rest in steps.values():
-            self._take_steps(rest)
+        if turn.answer.is_running:
+            self._take_steps(conversation, turn, steps)
+        self.answer_reported.emit(turn, events)
 
-    def _take_up(self, event: AnswerStarted) -> None:
+    def _take_up(self, turn: Turn, event: AnswerStarted) -> None:
         """Begin to show an answer, with the name of the model that writes it.
 
         The expected model may have been refused meanwhile.
         """
-        answer = self.running[event.request_id][1].answer
+        answer = turn.answer
         answer.begins_inside = event.begins_inside
         choice = self._loaded_model.choice_of(event.load_id)
         if choice is None or not _sign(answer, choice):
@@ -384,10 +385,9 @@ class ChatController(QObject):
         if message is not None:
             message.name_speaker(answer.model)
 
-    def _take_steps(self, steps: list[StepDone]) -> None:
+    def _take_steps(self, conversation: Conversation, turn: Turn, steps: list[StepDone]) -> None:
         if not steps:
             return
-        conversation, turn = self.running[steps[0].request_id]
         loaded = self._loaded_model.status.loaded
         is_first = not turn.answer.steps
         if is_first and loaded is not None:
@@ -416,8 +416,8 @@ class ChatController(QObject):
         if message is not None:
             message.show_waiting(text)
 
-    def _complete(self, done: GenerationDone) -> None:
-        conversation, turn = self.running.end(done.request_id)
+    def _complete(self, conversation: Conversation, turn: Turn, done: GenerationDone) -> None:
+        self.running.end(turn)
         turn.answer.done, turn.answer.text = done, done.text
         turn.answer.spans = turn.answer.find_spans()
         is_taken_back = not done.text and len(turn.prompt.answers) > 1
@@ -438,8 +438,8 @@ class ChatController(QObject):
             self._end()
             self.outbox.send()
 
-    def _fail(self, failed: Failed) -> None:
-        conversation, turn = self.running.end(failed.request_id)
+    def _fail(self, conversation: Conversation, turn: Turn, failed: Failed) -> None:
+        self.running.end(turn)
         message = self.path.message_of(turn.answer.id)
         turn.answer.text = shown_text(turn.answer.steps)
         turn.answer.spans = turn.answer.find_spans()
@@ -452,12 +452,15 @@ class ChatController(QObject):
                 message.cut_short()
         else:
             self._take_back(conversation, turn)
-        if failed.kind != "Cancelled":  # the user's own wish
+        # A cancel is the user's own wish; a lost engine is shown whoever had asked it.
+        if failed.kind != Cancelled.__name__ and not isinstance(failed, EngineLost):
             self.errors.show_failure(failed, About.ANSWER)
         if conversation is self.conversation:
             self._end()
-        if isinstance(failed, EngineLost):
-            self._page.composer.lock(self.tr("The engine has stopped: restart Medusa Chat"))
+
+    def _lose_engine(self, lost: EngineLost) -> None:
+        self.errors.show_failure(lost, About.ANSWER)
+        self._page.composer.lock(self.tr("The engine has stopped: restart Medusa Chat"))
 
     def _take_back(self, conversation: Conversation, turn: Turn) -> None:
         """Nothing came of it: what was there before is shown, a new prompt can be sent again."""

@@ -111,7 +111,8 @@ class ErrorBoard(QScrollArea):
     def _fit(self) -> None:
         """Be as high as the cards, as far as that leaves room for the conversation."""
         width = self.viewport().width()
-        wanted = self._column.totalHeightForWidth(width) if self.cards else 0
+        # −1 while no card is laid out yet
+        wanted = max(0, self._column.totalHeightForWidth(width)) if self.cards else 0
         self.setFixedHeight(min(wanted, self._appearance.scale.px(MOST_EM)))
 
     def _retry(self, card: ErrorCard) -> None:

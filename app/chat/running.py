@@ -2,54 +2,63 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from app.engine.bridge import Request
 from medusa_core.chats.conversation import (
     Conversation,
     Turn,
 )
 
 
+class _Pending(NamedTuple):
+    """An answer under way."""
+
+    conversation: Conversation
+    turn: Turn
+    request: Request
+
+
 class Running:
-    """Knows by its request which turn of which conversation an answer belongs to."""
+    """Knows which turns of which conversations wait for their answers."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, tuple[Conversation, Turn]] = {}
-
-    def __contains__(self, request_id: str) -> bool:
-        return request_id in self._turns
+        self._pending: list[_Pending] = []
 
     def __len__(self) -> int:
-        return len(self._turns)
-
-    def __getitem__(self, request_id: str) -> tuple[Conversation, Turn]:
-        return self._turns[request_id]
+        return len(self._pending)
 
     @property
     def session_ids(self) -> frozenset[str]:
         """The conversations that have an answer under way."""
-        return frozenset(conversation.session_id for conversation, _ in self._turns.values())
+        return frozenset(one.conversation.session_id for one in self._pending)
 
-    def begin(self, conversation: Conversation, turn: Turn) -> None:
+    def begin(self, conversation: Conversation, turn: Turn, request: Request) -> None:
         """A turn waits for its answer."""
-        self._turns[turn.answer.id] = (conversation, turn)
+        self._pending.append(_Pending(conversation, turn, request))
 
-    def end(self, request_id: str) -> tuple[Conversation, Turn]:
+    def end(self, turn: Turn) -> None:
         """An answer is complete, or will never be."""
-        conversation, turn = self._turns.pop(request_id)
+        self._pending = [one for one in self._pending if one.turn is not turn]
         turn.answer.is_running = False
-        return conversation, turn
+
+    def stop(self, conversation: Conversation) -> None:
+        """End the answer of a conversation; what there is of it stays."""
+        for one in self._pending:
+            if one.conversation is conversation:
+                one.request.cancel()
 
     def forget(self, session_id: str) -> None:
         """Nobody waits for the answers of a conversation any more."""
-        for request_id, (conversation, _) in list(self._turns.items()):
-            if conversation.session_id == session_id:
-                del self._turns[request_id]
+        for one in [one for one in self._pending if one.conversation.session_id == session_id]:
+            one.request.drop()
+            self._pending.remove(one)
 
-    def turn_of(self, conversation: Conversation) -> Turn | None:
-        """The turn of a conversation that waits for its answer."""
-        turns = (turn for one, turn in self._turns.values() if one is conversation)
-        return next(turns, None)
+    def is_waiting(self, conversation: Conversation) -> bool:
+        """Whether a turn of a conversation waits for its answer."""
+        return any(one.conversation is conversation for one in self._pending)
 
     def known(self, conversation: Conversation) -> Conversation:
         """The conversation of that name which has an answer under way; else the given one."""
-        same = (c for c, _ in self._turns.values() if c.session_id == conversation.session_id)
-        return next(same, conversation)
+        pending = (one.conversation for one in self._pending)
+        return next((c for c in pending if c.session_id == conversation.session_id), conversation)

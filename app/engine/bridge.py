@@ -5,34 +5,49 @@ wake-up is posted for all that wait, and the window takes them at most 30 times 
 showing them takes long, it takes them less often, because drawing and decoding share the processor
 and the interpreter lock. The first events of a command are taken without this delay. A prompt is
 painted before the engine gets it.
+
+Whoever asks gets the events of its request, those of one time as one batch. Only what concerns all
+is broadcast: another model, its plans, and the loss of the engine.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from types import MethodType
+from weakref import WeakMethod
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer, Signal
+from shiboken6 import isValid
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from medusa_core.api import Engine, EventSink
+from medusa_core.chats.conversation import new_id
 from medusa_core.errors import EngineError
 from medusa_core.messages import (
     FINAL_EVENTS,
     Cancel,
     CloseSession,
     Command,
+    EngineLost,
     Event,
     Failed,
     Generate,
+    ModelLoaded,
+    Planned,
+    Unloaded,
 )
 
 log = logging.getLogger(__name__)
 
 EngineFactory = Callable[[EventSink], Engine]
+OnEvents = Callable[[tuple[Event, ...]], None]
+ModelEvent = ModelLoaded | Unloaded | Planned
 DRAIN_INTERVAL_S = 1 / 30
 LONGEST_INTERVAL_S = 0.2
 AT_ONCE_S = 0.1  # what takes less seems to take nothing (Miller 1968, on conversational computing)
@@ -53,15 +68,85 @@ _SHOWN, _REQUESTED = (
 _BEHIND_PAINTING = Qt.EventPriority.LowEventPriority.value - 1
 
 
+class Request:
+    """A command and whoever waits for its events.
+
+    Attributes:
+        command: The command.
+        is_done: Nothing comes any more: the last event was delivered, or nobody wants it.
+    """
+
+    def __init__(self, bridge: EngineBridge, command: Command, on_events: OnEvents) -> None:
+        self.command = command
+        self.is_done = False
+        self._bridge = bridge
+        self._asker = _weak_callback(on_events)
+
+    def cancel(self) -> None:
+        """End the request; what there is of its result, or a `Failed`, still comes."""
+        if not self.is_done:
+            self._bridge.submit(Cancel(*self.command.ids))
+
+    def drop(self) -> None:
+        """End the request; no event of it comes any more."""
+        self.cancel()
+        self.is_done = True
+
+    def deliver(self, events: tuple[Event, ...]) -> None:
+        """Hand events to the asker; without one the request is dropped.
+
+        An exception of the asker is reported, and keeps nothing from others.
+        """
+        if self.is_done:
+            return
+        self.is_done = isinstance(events[-1], FINAL_EVENTS)
+        on_events = self._asker()
+        if on_events is None:
+            self.drop()
+            return
+        try:
+            on_events(events)
+        except Exception as error:  # noqa: BLE001 - as Qt does for a slot: the others go on
+            sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _weak_callback(on_events: OnEvents) -> Callable[[], OnEvents | None]:
+    """Refer to a method, or to a partial of one, without keeping its object alive.
+
+    Returns:
+        Called, it gives the callback; None if the object is gone, or its part in Qt is deleted.
+    """
+    bound: tuple[object, ...] = ()
+    method: Callable[..., None] = on_events
+    if isinstance(on_events, partial):
+        method, bound = on_events.func, on_events.args
+    if not isinstance(method, MethodType):
+        return lambda: on_events
+    reference = WeakMethod(method)
+
+    def resolve() -> OnEvents | None:
+        alive = reference()
+        if alive is None:
+            return None
+        owner = alive.__self__
+        if isinstance(owner, QObject) and not isValid(owner):
+            return None
+        return partial(alive, *bound)
+
+    return resolve
+
+
 class EngineBridge(QObject):
     """Commands to the engine, events from it.
 
     Signals:
-        arrived: The events since the last time, as one tuple in order; in the window's thread.
+        model_changed: The engine's model: a `ModelLoaded`, `Unloaded` or `Planned`, whoever asked.
+        engine_lost: The device has failed (an `EngineLost`): only another program can go on.
         restarted: The engine had died, and another one has taken its place, without a model.
     """
 
-    arrived = Signal(object)
+    model_changed = Signal(object)
+    engine_lost = Signal(object)
     restarted = Signal()
     # Without payload: what it announces waits in the deque.
     _woken = Signal()
@@ -82,7 +167,7 @@ class EngineBridge(QObject):
         self._timer.setSingleShot(True)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._wake)
-        self._open: dict[str, Command] = {}
+        self._requests: dict[str, Request] = {}
         self._watch = QTimer(self)
         self._watch.setInterval(_WATCH_MS)
         self._watch.timeout.connect(self._look_after)
@@ -92,11 +177,32 @@ class EngineBridge(QObject):
         """Start the engine; call it once the window is visible."""
         self._engine = self._start_engine(self._receive)
 
-    def submit(self, command: Command) -> None:
-        """Hand a command to the engine, a question once it is painted; returns at once.
+    @property
+    def is_busy(self) -> bool:
+        """Whether the engine owes the last event of a request."""
+        return bool(self._requests)
 
-        After `close` nothing is handed over.
+    def ask(self, command: Command, on_events: OnEvents) -> Request:
+        """Hand a command to the engine.
+
+        Args:
+            command: The command; a question is handed over once it is painted.
+            on_events: Gets its events in the window's thread, all of one time together, the last
+                of them one of `FINAL_EVENTS`; a `Failed` if the engine dies. Events of the model
+                come by `model_changed` instead. Of a method the object isn't kept alive: once it
+                is gone, the request is cancelled.
         """
+        request = Request(self, command, on_events)
+        self._requests[command.request_id] = request
+        self.submit(command)
+        return request
+
+    def close_session(self, session_id: str) -> None:
+        """End the requests of a session, and free its cache."""
+        self.submit(CloseSession(session_id, new_id()))
+
+    def submit(self, command: Command) -> None:
+        """Hand over a command whose events nobody waits for; after `close` nothing."""
         if self._is_closed:
             return
         self._commands.append(command)
@@ -111,8 +217,6 @@ class EngineBridge(QObject):
             return
         while self._commands:
             command = self._commands.popleft()
-            if not isinstance(command, Cancel | CloseSession):
-                self._open[command.request_id] = command
             self._engine.submit(command)
         self._watch.start()
         self._next_drain_s = time.monotonic() + min(self._interval_s, AT_ONCE_S)
@@ -125,6 +229,7 @@ class EngineBridge(QObject):
             self._is_closed = True
             self._events.clear()
         self._commands.clear()
+        self._requests.clear()
         self._timer.stop()
         self._watch.stop()
         if self._engine is not None:
@@ -165,26 +270,49 @@ class EngineBridge(QObject):
             events = tuple(self._events)
             self._events.clear()
             self._wake_is_posted = False
-        for event in events:
-            if isinstance(event, FINAL_EVENTS):
-                self._open.pop(event.request_id, None)
         if events:
             self._next_drain_s = self._last_drain_s + self._interval_s
-            self.arrived.emit(events)
+            self._deliver(events)
             QCoreApplication.postEvent(self, QEvent(_SHOWN), _BEHIND_PAINTING)
+
+    def _deliver(self, events: tuple[Event, ...]) -> None:
+        """Hand each request its events; what is broadcast keeps its place between them."""
+        batches: dict[str, list[Event]] = {}
+        for event in events:
+            if isinstance(event, ModelEvent):
+                self._deliver_batches(batches)
+                if isinstance(event, FINAL_EVENTS) and event.request_id in self._requests:
+                    self._requests.pop(event.request_id).is_done = True
+                self.model_changed.emit(event)
+            else:
+                batches.setdefault(event.request_id, []).append(event)
+                if isinstance(event, EngineLost):
+                    self._deliver_batches(batches)
+                    self.engine_lost.emit(event)
+        self._deliver_batches(batches)
+
+    def _deliver_batches(self, batches: dict[str, list[Event]]) -> None:
+        for request_id, events in batches.items():
+            is_last = isinstance(events[-1], FINAL_EVENTS)
+            request = (self._requests.pop if is_last else self._requests.get)(request_id, None)
+            if request is not None:
+                request.deliver(tuple(events))
+        batches.clear()
 
     def _look_after(self) -> None:
         """Check that the engine is alive while a request is open."""
         assert self._engine is not None
-        if not self._open:
+        if not self._requests:
             self._watch.stop()
         elif not self._engine.is_alive:
             log.error("the engine's thread has ended; another one is started")
-            lost = tuple(self._open.values())
-            self._open.clear()
+            lost = tuple(self._requests.values())
+            self._requests.clear()
+            self._commands.clear()
             self._engine.close(0)  # a part of it may live on
             self._engine = self._start_engine(self._receive)
-            self.arrived.emit(tuple(Failed(*one.ids, EngineError.__name__, *_DIED) for one in lost))
+            for request in lost:
+                request.deliver((Failed(*request.command.ids, EngineError.__name__, *_DIED),))
             self.restarted.emit()
 
     def _schedule_drain(self) -> None:

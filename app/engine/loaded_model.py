@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.engine.bridge import EngineBridge
+from app.engine.bridge import EngineBridge, Request
 from medusa_core.chats.conversation import new_id
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import (
@@ -15,7 +15,7 @@ from medusa_core.loading.state import (
     ModelStatus,
     Phase,
 )
-from medusa_core.messages import Event
+from medusa_core.messages import Command, Event
 
 
 class LoadedModel(QObject):
@@ -56,10 +56,11 @@ class LoadedModel(QObject):
         super().__init__()
         self._bridge = bridge
         self._state = ModelState(choice, quantized_dir, calibrations_dir, datastore_dir, make_id)
+        self._load: Request | None = None
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.timeout.connect(self.sleep)
-        bridge.arrived.connect(self._receive)
+        bridge.model_changed.connect(self._take)
         bridge.restarted.connect(self.load)
 
     @property
@@ -78,7 +79,7 @@ class LoadedModel(QObject):
         """Load a model, or the chosen one again."""
         command = self._state.load(choice)
         self.changed.emit()
-        self._bridge.submit(command)
+        self._load = self._bridge.ask(command, self._on_events)
 
     def use_device(self, device: str) -> None:
         """Take another device for what is loaded from now on; empty for the best there is."""
@@ -96,7 +97,8 @@ class LoadedModel(QObject):
 
     def cancel(self) -> None:
         """Stop loading; what was loaded before comes back."""
-        self._bridge.submit(self._state.cancel())
+        if self._load is not None:
+            self._load.cancel()
 
     def unload_after(self, minutes: float) -> None:
         """Give the memory back when nobody has asked for so long; 0 keeps the model."""
@@ -117,19 +119,21 @@ class LoadedModel(QObject):
 
     def sleep(self) -> None:
         """Unload the model to free its memory; the next message loads it again."""
-        if (command := self._state.unload()) is not None:
-            self._bridge.submit(command)
+        self._ask(self._state.unload())
 
     def measure_again(self) -> None:
         """Forget what was measured of the model on this computer, and measure it in spare time."""
         if (command := self._state.measure_again()) is not None:
             self.changed.emit()
-            self._bridge.submit(command)
+            self._ask(command)
 
-    def _receive(self, events: tuple[Event, ...]) -> None:
+    def _ask(self, command: Command | None) -> None:
+        if command is not None:
+            self._bridge.ask(command, self._on_events)
+
+    def _on_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            if self._state.concerns(event):
-                self._take(event)
+            self._take(event)
 
     def _take(self, event: Event) -> None:
         command = self._state.take(event)
@@ -137,5 +141,4 @@ class LoadedModel(QObject):
         if event is self.status.loaded:
             self.chosen.emit()
             self.touch()
-        if command is not None:
-            self._bridge.submit(command)
+        self._ask(command)

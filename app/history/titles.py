@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.controller import ChatController
 from app.chat.suggestions import is_small
-from app.engine.bridge import EngineBridge
+from app.engine.bridge import EngineBridge, Request
 from app.engine.loaded_model import LoadedModel
 from app.history.journal import Journal
 from medusa_core.chats.conversation import (
@@ -19,9 +21,7 @@ from medusa_core.errors import Cancelled
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     AnswerStarted,
-    Cancel,
     ChatMessage,
-    CloseSession,
     Event,
     Failed,
     Generate,
@@ -64,7 +64,7 @@ class Titles(QObject):
             journal,
         )
         self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
-        self._pending: dict[str, str] = {}
+        self._request: Request | None = None
         self._steps: list[StepDone] = []
         self._begins_inside = False
         self._idle = QTimer(self)
@@ -73,7 +73,6 @@ class Titles(QObject):
         self._idle.timeout.connect(self._ask)
         chat.ended.connect(self._ended)
         chat.prompt_sent.connect(lambda _conversation, _turn: self._evict())
-        bridge.arrived.connect(self._receive)
 
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
         """The first exchange of a conversation deserves a title."""
@@ -91,42 +90,42 @@ class Titles(QObject):
     def _evict(self) -> None:
         """The user asks: a title can wait."""
         self._idle.stop()
-        for request_id in self._pending:
-            self._bridge.submit(Cancel(_SESSION, request_id))
+        if self._request is not None:
+            self._request.cancel()
 
     def _ask(self) -> None:
-        if not self._waiting or self._chat.running or self._pending:
+        if not self._waiting or self._chat.running or self._is_asking:
             return
         if self._loaded_model.status.phase is not Phase.READY:
             return
         conversation_id, messages = next(iter(self._waiting.items()))
-        request_id = new_id()
-        self._pending[request_id] = conversation_id
         self._steps = []
         # Whatever drafts for the model: not every one has Medusa heads. Thoughts would take all
         # tokens there are.
         settings = GenerateSettings(
             drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",), thinks=False
         )
-        self._bridge.submit(Generate(_SESSION, request_id, messages, settings, is_background=True))
+        question = Generate(_SESSION, new_id(), messages, settings, is_background=True)
+        on_events = partial(self._take_events, conversation_id)
+        self._request = self._bridge.ask(question, on_events)
 
-    def _receive(self, events: tuple[Event, ...]) -> None:
+    @property
+    def _is_asking(self) -> bool:
+        return self._request is not None and not self._request.is_done
+
+    def _take_events(self, conversation_id: str, events: tuple[Event, ...]) -> None:
         for event in events:
-            if event.request_id not in self._pending:
-                continue
             if isinstance(event, AnswerStarted):
                 self._begins_inside = event.begins_inside
             elif isinstance(event, StepDone):
                 self._steps.append(event)
             elif isinstance(event, GenerationDone):
-                self._take(self._pending.pop(event.request_id), event)
-            elif isinstance(event, Failed):
-                conversation_id = self._pending.pop(event.request_id)
-                if event.kind != Cancelled.__name__:
-                    self._waiting.pop(conversation_id, None)
+                self._take(conversation_id, event)
+            elif isinstance(event, Failed) and event.kind != Cancelled.__name__:
+                self._waiting.pop(conversation_id, None)
 
     def _take(self, conversation_id: str, done: GenerationDone) -> None:
-        self._bridge.submit(CloseSession(_SESSION, new_id()))
+        self._bridge.close_session(_SESSION)
         if done.stop_reason is not StopReason.CANCELLED:
             self._waiting.pop(conversation_id, None)
             if title := title_in(self._answer_text(done)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import (
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.messages.answer_message import AnswerMessage
+from app.engine.bridge import OnEvents, Request
 from app.i18n.engine_texts import error_text
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
@@ -28,10 +29,7 @@ from app.widgets.live_label import LiveLabel
 from medusa_core.messages import (
     AUTO_GROWTH,
     AnswerStarted,
-    Cancel,
     ChatMessage,
-    CloseSession,
-    Command,
     Event,
     Failed,
     Generate,
@@ -49,19 +47,12 @@ HELP = QT_TRANSLATE_NOOP(
 )
 
 
-class _Timed(NamedTuple):
-    """The question, and the drafters that answer it."""
-
-    side: Side
-    session_id: str
-    settings: GenerateSettings
-
-
 class CompareDialog(QDialog):
     """The two sides, the prompt, and what came of it.
 
     Args:
-        submit: Hands a command to the engine.
+        ask: Asks the engine.
+        close_session: Frees the cache of a side.
         make_id: Names sessions and requests.
         make_seed: Gives both sides the same seed.
         records: Whether to record traces.
@@ -74,13 +65,17 @@ class CompareDialog(QDialog):
 
     Signals:
         answer_started: A side's answer (an `AnswerMessage`) was requested.
+        answer_reported: The engine has sent these events (a tuple) about an answer of these
+            settings.
     """
 
     answer_started = Signal(object)
+    answer_reported = Signal(object, object)
 
     def __init__(
         self,
-        submit: Callable[[Command], None],
+        ask: Callable[[Generate, OnEvents], Request],
+        close_session: Callable[[str], None],
         make_id: Callable[[], str],
         make_seed: Callable[[], int],
         records: Callable[[], bool],
@@ -91,13 +86,14 @@ class CompareDialog(QDialog):
         super().__init__()
         self.setWindowTitle(self.tr("Compare"))
         self.setObjectName("compare")
-        self._submit = submit
+        self._ask = ask
+        self._close_session = close_session
         self._make_id = make_id
         self._make_seed = make_seed
         self._records = records
         self._temperature = temperature
         self._appearance = appearance
-        self._pending: dict[str, _Timed] = {}
+        self._requests: dict[Side, Request] = {}
         self._failures: list[str] = []
         self._model = ""
         self.marking = Marking.HEADS
@@ -117,7 +113,7 @@ class CompareDialog(QDialog):
     @property
     def is_running(self) -> bool:
         """Whether a side is still answering."""
-        return bool(self._pending)
+        return bool(self._requests)
 
     def offer(self, loaded: ModelLoaded | None) -> None:
         """Offer what the model can do."""
@@ -130,11 +126,6 @@ class CompareDialog(QDialog):
             plain = next(choice for choice in loaded.drafters if not choice.drafts)
             for side, drafter in zip(self.sides, (plain, loaded.drafters[0]), strict=True):
                 side.choose_drafter(drafter.name)
-
-    def settings_of(self, request_id: str) -> GenerateSettings | None:
-        """How an answer that is under way here is decoded; None if it isn't one of these."""
-        question = self._pending.get(request_id)
-        return None if question is None else question.settings
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
@@ -165,41 +156,34 @@ class CompareDialog(QDialog):
         for side in self.sides:
             session, request = f"compare-{self._make_id()}", self._make_id()
             settings = side.settings(seed, temperature)
-            self._pending[request] = _Timed(side, session, settings)
             self.answer_started.emit(side.begin(request, self.marking))
-            self._submit(
-                Generate(
-                    session,
-                    request,
-                    (message,),
-                    settings,
-                    records=self._records(),
-                    shares=len(self.sides),
-                    joins=False,
-                )
+            question = Generate(
+                session,
+                request,
+                (message,),
+                settings,
+                records=self._records(),
+                shares=len(self.sides),
+                joins=False,
             )
+            self._requests[side] = self._ask(question, partial(self._take, side, settings))
         self._set_running()
 
     def stop(self) -> None:
         """End both answers; what there is of them stays."""
-        for request, question in self._pending.items():
-            self._submit(Cancel(question.session_id, request))
+        for request in self._requests.values():
+            request.cancel()
 
-    def take(self, events: tuple[Event, ...]) -> None:
-        """Show what the engine says about the two."""
-        steps: dict[str, list[StepDone]] = {}
+    def _take(self, side: Side, settings: GenerateSettings, events: tuple[Event, ...]) -> None:
+        """Show what the engine says about a side."""
         for event in events:
-            if event.request_id not in self._pending:
-                continue
             if isinstance(event, AnswerStarted):
-                self._pending[event.request_id].side.start(event.begins_inside)
-            elif isinstance(event, StepDone):
-                steps.setdefault(event.request_id, []).append(event)
-            elif isinstance(event, GenerationDone | Failed):
-                self._show(event.request_id, steps.pop(event.request_id, []))
-                self._end(event)
-        for request, these in steps.items():
-            self._show(request, these)
+                side.start(event.begins_inside)
+        if steps := tuple(event for event in events if isinstance(event, StepDone)):
+            side.take(steps)
+        if isinstance(last := events[-1], GenerationDone | Failed):
+            self._end(side, last)
+        self.answer_reported.emit(settings, events)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -210,19 +194,16 @@ class CompareDialog(QDialog):
         self.stop()  # however it is closed, by Escape too
         super().done(result)
 
-    def _show(self, request: str, steps: list[StepDone]) -> None:
-        self._pending[request].side.take(tuple(steps))
-
-    def _end(self, event: GenerationDone | Failed) -> None:
-        side, session, _ = self._pending.pop(event.request_id)
-        self._submit(CloseSession(session, self._make_id()))
+    def _end(self, side: Side, event: GenerationDone | Failed) -> None:
+        del self._requests[side]
+        self._close_session(event.session_id)
         if isinstance(event, GenerationDone):
             side.finish(event)
         else:
             if side.answer is not None:
                 side.answer.cut_short()
             self._failures.append(error_text(event))
-        if not self._pending:
+        if not self._requests:
             failed = " ".join(dict.fromkeys(self._failures))  # both sides may fail alike
             left, right = (side.done for side in self.sides)
             rule = self._appearance.legend.rule("" if left is None else left.settings.rule)

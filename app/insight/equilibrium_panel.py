@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QObject, Qt, Sig
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.engine.bridge import OnEvents, Request
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.agreement import NOTHING, Agreement, agreement, describe_agreement
 from app.insight.equilibrium_table import ROWS, EquilibriumTable
@@ -15,7 +16,7 @@ from app.insight.note import note
 from app.insight.verifications import Verifications
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
-from medusa_core.messages import ChatMessage, Verified, Verify
+from medusa_core.messages import ChatMessage, Event, Failed, Verified, Verify
 
 HELP = QT_TRANSLATE_NOOP(
     "Insight",
@@ -37,7 +38,7 @@ class EquilibriumPanel(QWidget):
     """Shows a verified text and lets its tokens be edited.
 
     Args:
-        submit: Hands a command to the engine.
+        ask: Asks the engine.
         conversation: All that has been said in the chat.
         make_id: Names requests.
 
@@ -52,7 +53,7 @@ class EquilibriumPanel(QWidget):
 
     def __init__(
         self,
-        submit: Callable[[Verify], None],
+        ask: Callable[[Verify, OnEvents], Request],
         conversation: Callable[[], tuple[ChatMessage, ...]],
         make_id: Callable[[], str],
         appearance: Appearance,
@@ -61,7 +62,7 @@ class EquilibriumPanel(QWidget):
         super().__init__(parent)
         self.setObjectName("insight")
         self._conversation = conversation
-        self._verifications = Verifications(submit, make_id)
+        self._verifications = Verifications(ask, self._take_events, make_id)
         self._appearance = appearance
         self._late: Verified | None = None  # came while a cell was edited
         self._is_conversation = False  # what the table shows
@@ -119,10 +120,16 @@ class EquilibriumPanel(QWidget):
         self._verifications.replace(token, text)
         self._show_waiting()
 
-    def take(self, verified: Verified) -> None:
-        """Show what the engine says, if it is what was asked last."""
-        if not self._verifications.answers(verified.request_id):
-            return
+    def _take_events(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if isinstance(event, Verified):
+                self._take(event)
+            elif isinstance(event, Failed):
+                self._verifications.give_up()
+                self._fill(self.shown)
+                self.refused.emit(event.message, event.hint)
+
+    def _take(self, verified: Verified) -> None:
         if self.table.is_editing:
             self._late = verified
             return
@@ -133,13 +140,6 @@ class EquilibriumPanel(QWidget):
         self.table.go_to(last if self.shown.bonus is None else self.shown.bonus)
         if self._verifications.go_on():
             self._show_waiting()
-
-    def refuse(self, request_id: str, message: str, hint: str) -> None:
-        """The engine couldn't verify; what was shown stays."""
-        if self._verifications.answers(request_id):
-            self._verifications.give_up()
-            self._fill(self.shown)
-            self.refused.emit(message, hint)
 
     def announce_answer(self) -> None:
         """The conversation has gone on: what is shown of it is no longer all."""
@@ -187,7 +187,7 @@ class EquilibriumPanel(QWidget):
     def _take_late(self) -> None:
         late, self._late = self._late, None
         if late is not None:
-            self.take(late)
+            self._take(late)
 
     def _build(self) -> None:
         row = QHBoxLayout()

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 from app.chat.controller import ChatController
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat_settings.seeds import new_seed
-from app.engine.bridge import EngineBridge
+from app.engine.bridge import EngineBridge, OnEvents, Request
 from app.engine.loaded_model import LoadedModel
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.docks import Docks
@@ -23,15 +23,15 @@ from app.insight.token_card import as_html, card_of
 from app.insight.trace_files import TraceFiles
 from app.insight.track import Track
 from app.theme.appearance import Appearance
-from medusa_core.chats.conversation import new_id
+from medusa_core.chats.conversation import Turn, new_id
 from medusa_core.messages import (
     Command,
     Event,
     Failed,
+    GenerateSettings,
     GenerationDone,
     StepDone,
     StepTrace,
-    Verified,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Insight(QObject):
         self.compare: CompareDialog | None = None
         self._model_key = ""
         self.recall: Callable[[str], None] = _nothing_is_kept
-        bridge.arrived.connect(self._receive)
+        chat.answer_reported.connect(self._record_answer)
         chat.answer_started.connect(self._watch)
         loaded_model.changed.connect(self._announce_model)
         loaded_model.chosen.connect(self._take_model)
@@ -168,7 +168,7 @@ class Insight(QObject):
             from app.insight.equilibrium_panel import EquilibriumPanel
 
             self.equilibrium = EquilibriumPanel(
-                self._submit,
+                self._ask,
                 self._chat.whole,
                 self._make_id,
                 self._appearance,
@@ -196,7 +196,8 @@ class Insight(QObject):
             from app.insight.compare import CompareDialog
 
             self.compare = CompareDialog(
-                self._submit,
+                self._ask,
+                self._bridge.close_session,
                 self._make_id,
                 new_seed,
                 lambda: self._chat.records,
@@ -204,6 +205,7 @@ class Insight(QObject):
                 self._appearance,
             )
             self.compare.answer_started.connect(self._watch)
+            self.compare.answer_reported.connect(self._record_compared)
             self.compare.set_marking(self._chat.marking)
             self._chat.marking_changed.connect(self.compare.set_marking)
             self._announce_model()
@@ -220,10 +222,10 @@ class Insight(QObject):
         if panel is not None and is_ready and self.docks.is_seen(panel):
             panel.open()
 
-    def _submit(self, command: Command) -> None:
-        """Hand a command to the engine; a model that has fallen asleep is loaded first."""
+    def _ask(self, command: Command, on_events: OnEvents) -> Request:
+        """Ask the engine; a model that has fallen asleep is loaded first."""
         self._loaded_model.wake()
-        self._bridge.submit(command)
+        return self._bridge.ask(command, on_events)
 
     def _announce_answer(self) -> None:
         self.timeline.has_answers = bool(self._chat.answers)
@@ -269,53 +271,45 @@ class Insight(QObject):
 
     # What is recorded -----------------------------------------------------------------------------
 
-    def _receive(self, events: tuple[Event, ...]) -> None:
-        self._record(events)
-        if self.compare is not None:
-            self.compare.take(events)
-        if self.equilibrium is not None:
-            for event in events:
-                if isinstance(event, Verified):
-                    self.equilibrium.take(event)
-                elif isinstance(event, Failed):
-                    self.equilibrium.refuse(event.request_id, event.message, event.hint)
-
-    def _record(self, events: Sequence[Event]) -> None:
-        traces: list[StepTrace] = []
-        for event in events:
-            if isinstance(event, StepTrace):
-                traces.append(event)
-            elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
-                if event.token_ids:  # nothing is known of another machine's steps
-                    self._begin(event)
-            elif isinstance(event, Failed) and event.request_id in self.recordings.tracks:
-                self.recordings.tracks[event.request_id].has_failed = True
-            elif isinstance(event, GenerationDone):
-                self.recordings.add(traces)
-                traces.clear()
-                self._complete(event)
-        self.recordings.add(traces)
-        if (track := self.timeline.track) is not None:
-            text = (e for e in events if isinstance(e, StepTrace | GenerationDone))
-            if self.timeline.has_lost or any(e.request_id == track.request_id for e in text):
-                self.timeline.grow()
-
-    def _begin(self, first: StepDone) -> None:
-        """Begin the track of an answer of the chat, which is then shown, or of a comparison."""
-        for turn in self._chat.conversation.turns:  # none of them, if the answer was taken back
-            if turn.answer.id == first.request_id:
-                track = self.recordings.begin(first, turn.answer.model, turn.answer.settings.rule)
+    def _record_answer(self, turn: Turn, events: tuple[Event, ...]) -> None:
+        """Record what the engine says of an answer of the chat; show it if that is shown."""
+        answer = turn.answer
+        if any(one is answer for one in turn.prompt.answers):  # it wasn't taken back
+            track = self._begin(events, answer.model, answer.settings)
+            shown = self._chat.conversation.turns
+            if track is not None and any(one.answer is answer for one in shown):
                 self.timeline.show(track)
-                return
-        settings = None if self.compare is None else self.compare.settings_of(first.request_id)
-        if settings is not None:
-            self.recordings.begin(first, self._loaded_model.choice.name, settings.rule)
+        self._record(events)
 
-    def _complete(self, done: GenerationDone) -> None:
-        track = self.recordings.tracks.get(done.request_id)
-        if track is not None:
-            track.done = done
+    def _record_compared(self, settings: GenerateSettings, events: tuple[Event, ...]) -> None:
+        self._begin(events, self._loaded_model.choice.name, settings)
+        self._record(events)
+
+    def _begin(
+        self, events: Sequence[Event], model: str, settings: GenerateSettings
+    ) -> Track | None:
+        """Begin the track of an answer if its first step is among the events."""
+        for event in events if self._chat.records else ():
+            # Of another machine's steps nothing is known.
+            if isinstance(event, StepDone) and event.step == 0 and event.token_ids:
+                return self.recordings.begin(event, model, settings.rule)
+        return None
+
+    def _record(self, events: tuple[Event, ...]) -> None:
+        """Record events of one answer."""
+        traces = [event for event in events if isinstance(event, StepTrace)]
+        self.recordings.add(traces)
+        last = events[-1]
+        track = self.recordings.tracks.get(last.request_id)
+        if track is not None and isinstance(last, Failed):
+            track.has_failed = True
+        elif track is not None and isinstance(last, GenerationDone):
+            track.done = last
             self.recorded.emit(track)
+        is_shown = track is not None and track is self.timeline.track
+        has_grown = bool(traces) or isinstance(last, GenerationDone)
+        if self.timeline.has_lost or (is_shown and has_grown):
+            self.timeline.grow()
 
     # Text and panels ------------------------------------------------------------------------------
 

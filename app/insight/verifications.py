@@ -1,10 +1,11 @@
-"""Asks the engine to verify a text, and its edits one after the other; no Qt."""
+"""Asks the engine to verify a text, and its edits one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from app.engine.bridge import OnEvents, Request
 from medusa_core.messages import ChatMessage, Verified, Verify
 
 SESSION = "equilibrium"
@@ -34,7 +35,8 @@ class Verifications:
     """One verification at a time; an edit made meanwhile waits: its tokens' places may change.
 
     Args:
-        submit: Hands a command to the engine.
+        ask: Asks the engine.
+        on_events: Gets the events of the verification that was asked for last.
         make_id: Names requests.
 
     Attributes:
@@ -43,19 +45,25 @@ class Verifications:
         is_reading: Another text is read; what is edited of this one is lost.
     """
 
-    def __init__(self, submit: Callable[[Verify], None], make_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        ask: Callable[[Verify, OnEvents], Request],
+        on_events: OnEvents,
+        make_id: Callable[[], str],
+    ) -> None:
         self.token_ids: tuple[int, ...] = ()
         self.written: tuple[tuple[int, int], ...] = ()
-        self._submit = submit
+        self._ask_engine = ask
+        self._on_events = on_events
         self._make_id = make_id
-        self._pending = ""  # the running request; empty without one
+        self._request: Request | None = None  # whose result wasn't taken yet
         self._edit: Edit | None = None  # what it is about; None for a text that is read first
         self._waiting: list[Edit] = []
         self._first: int | None = None  # where the edits that were made in a row begin
 
     @property
     def is_reading(self) -> bool:
-        return bool(self._pending) and self._edit is None
+        return self._request is not None and self._edit is None
 
     def read(self, messages: tuple[ChatMessage, ...] = (), text: str = "") -> None:
         """Verify another text, and discard pending edits of the last one."""
@@ -65,12 +73,8 @@ class Verifications:
     def replace(self, token: int, text: str) -> None:
         """Verify the same text with another one in the place of a token."""
         self._waiting.append(Edit(token, token + 1, text))
-        if not self._pending:
+        if self._request is None:
             self.go_on()
-
-    def answers(self, request_id: str) -> bool:
-        """Whether this is the request that runs."""
-        return bool(self._pending) and request_id == self._pending
 
     def take(self, verified: Verified) -> int | None:
         """Take what the running request gave.
@@ -80,7 +84,7 @@ class Verifications:
         """
         edit, num_more = self._edit, len(verified.tokens) - len(self.token_ids)
         self.token_ids = tuple(token.token_id for token in verified.tokens)
-        self._pending, self._edit = "", None
+        self._request = self._edit = None
         if edit is None:
             self._first, self.written = None, verified.answers
             return None
@@ -102,10 +106,14 @@ class Verifications:
         return True
 
     def give_up(self) -> None:
-        """The running request failed: what waits for it is dropped."""
-        self._pending, self._edit, self._first = "", None, None
+        """Wait for no request, which may have failed, nor for the edits after it."""
+        if self._request is not None:
+            self._request.drop()
+        self._request = self._edit = self._first = None
         self._waiting.clear()
 
     def _ask(self, request: Verify, edit: Edit | None = None) -> None:
-        self._pending, self._edit = request.request_id, edit
-        self._submit(request)
+        if self._request is not None:
+            self._request.drop()
+        self._edit = edit
+        self._request = self._ask_engine(request, self._on_events)

@@ -56,7 +56,6 @@ from medusa_core.server.shared_engine import SharedEngine
 if TYPE_CHECKING:
     from app.window.known_models import OpenLibrary
     from medusa_core.api import Library, RunningFile
-    from medusa_core.messages import Event
 
 log = logging.getLogger(__name__)
 
@@ -245,11 +244,10 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     has_crashed = serves and guard.begin()
     loop = qasync.QEventLoop(qt)
     asyncio.set_event_loop(loop)
-    garbage = GcScheduler()
+    garbage = GcScheduler(lambda: application.bridge.is_busy)
     garbage.start()
     with loop:
         application = build(options)
-        application.bridge.arrived.connect(garbage.put_off)
         running = _listed_for_others(application, where) if serves else None
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
@@ -270,12 +268,7 @@ def _listed_for_others(application: Application, where: Places) -> RunningFile:
     from medusa_core.api import RunningFile
 
     file = RunningFile(where.running, "window")
-
-    def hear(events: tuple[Event, ...]) -> None:
-        for event in events:
-            file.receive(event)
-
-    application.bridge.arrived.connect(hear)
+    application.bridge.model_changed.connect(file.receive)
     server = application.window.server
     if server is not None:
         server.changed.connect(lambda: file.set_address(server.status.address))

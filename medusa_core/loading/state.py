@@ -13,7 +13,6 @@ from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
-    Cancel,
     Command,
     Event,
     Failed,
@@ -108,7 +107,7 @@ class ModelState:
         self._datastore_dir = datastore_dir
         self._make_id = make_id
         self._loads: dict[str, ModelChoice] = {}  # of this run, as answers refer to theirs
-        self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
+        self._load_id = ""
 
     def load(self, choice: ModelChoice | None = None) -> LoadModel | LoadRemote:
         """The command that loads a model, or the chosen one again."""
@@ -145,16 +144,11 @@ class ModelState:
         """The choice of a load request; None if unknown."""
         return self._loads.get(load_id)
 
-    def cancel(self) -> Cancel:
-        """The command that stops loading, after which the previous model is loaded again."""
-        return Cancel(SESSION, self._load_id)
-
     def unload(self) -> Unload | None:
         """The command that unloads the model; None without one."""
         if self.status.phase is not Phase.READY:
             return None
-        self._unload_id = self._make_id()
-        return Unload(SESSION, self._unload_id)
+        return Unload(SESSION, self._make_id())
 
     def measure_again(self) -> Calibrate | None:
         """The command that measures the loaded model again; None without a local one."""
@@ -162,16 +156,18 @@ class ModelState:
         if self.status.phase is not Phase.READY or loaded is None or loaded.is_remote:
             return None
         self.status = replace(self.status, loaded=replace(loaded, speeds=()), calibrated=None)
-        self._calibrate_id = self._make_id()
-        return Calibrate(SESSION, self._calibrate_id, is_anew=True)
-
-    def concerns(self, event: Event) -> bool:
-        """Whether an event is about the model."""
-        ours = (*self._loads, self._calibrate_id, self._race_id, self._unload_id)
-        return isinstance(event, Planned) or event.request_id in ours  # plans are of any answer
+        return Calibrate(SESSION, self._make_id(), is_anew=True)
 
     def take(self, event: Event) -> Command | None:
-        """Update the status by an event about the model; returns a command to submit, if any."""
+        """Update the status by an event about the model.
+
+        Args:
+            event: Event of a command from here, or the `ModelLoaded`, `Unloaded` or `Planned` of
+                any other.
+
+        Returns:
+            A command to submit, or None.
+        """
         match event:
             case Progress(request_id=self._load_id):
                 self.status = replace(self.status, text=event.text, fraction=event.fraction)
@@ -212,8 +208,7 @@ class ModelState:
         self.status = ModelStatus(Phase.READY, loaded=event, failed=failed)
         if event.is_remote:
             return None  # costs of steps aren't measured there
-        self._calibrate_id = self._make_id()
-        return Calibrate(SESSION, self._calibrate_id)
+        return Calibrate(SESSION, self._make_id())
 
     def _take_speeds(self, event: Raced) -> None:
         """Store the speeds of the loaded model's drafters."""
@@ -226,8 +221,7 @@ class ModelState:
         loaded = self.status.loaded
         if self._calibrations_dir is None or loaded is None or len(loaded.drafters) < 2:
             return None
-        self._race_id = self._make_id()
-        return Race(SESSION, self._race_id)
+        return Race(SESSION, self._make_id())
 
 
 def _named_as_loaded(choice: ModelChoice, loaded: ModelLoaded) -> ModelChoice:

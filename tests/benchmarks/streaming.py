@@ -31,7 +31,6 @@ from app.window.application import (
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     ChatMessage,
-    CloseSession,
     Event,
     Generate,
     GenerationDone,
@@ -65,7 +64,7 @@ class StreamingProbe:
             recording of 10,000 steps.
         """
         loaded_model = self._app.loaded_model
-        self._app.bridge.arrived.connect(self._receive)
+        self._app.window.chat.answer_reported.connect(lambda _turn, events: self._receive(events))
         loaded_model.changed.connect(self._changed.set)
         self._app.window.chat.answer_ended.connect(self._changed.set)
         await self._until(lambda: loaded_model.status.phase is not Phase.LOADING)
@@ -139,9 +138,9 @@ class StreamingProbe:
         self._done.clear()
         messages = (ChatMessage(Role.USER, _PROMPT),)
         settings = pickers.generate_settings()
-        bridge.submit(Generate(_UNSEEN, "ask", messages, settings, records=records))
+        bridge.ask(Generate(_UNSEEN, "ask", messages, settings, records=records), self._receive)
         await self._until(lambda: bool(self._done))
-        bridge.submit(CloseSession(_UNSEEN, "close"))
+        bridge.close_session(_UNSEEN)
         return self._done[-1].decode_tokens_per_s
 
     async def _stalls(self) -> tuple[float, int]:

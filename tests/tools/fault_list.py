@@ -540,8 +540,8 @@ FAULTS = (
     Fault(
         "engine-died",
         "app/engine/bridge.py",
-        "            lost = tuple(self._open.values())\n            self._open.clear()\n",
-        "            self._open.clear()\n            lost = tuple(self._open.values())\n",
+        "            lost = tuple(self._requests.values())\n            self._requests.clear()\n",
+        "            self._requests.clear()\n            lost = tuple(self._requests.values())\n",
         "an answer waits for ever after the engine's thread has died",
         ("test_resilience.py",),
     ),

@@ -67,7 +67,6 @@ def test_behind_the_step_costs_drafters_race_and_the_fastest_becomes_the_first(
     race = state.take(Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1))
     assert isinstance(race, Race)
     raced = Raced(race.session_id, race.request_id, CHOICES[::-1], SPEEDS)
-    assert state.concerns(raced)
     assert state.take(raced) is None
     assert state.status.loaded is not None
     assert [drafter.name for drafter in state.status.loaded.drafters] == ["none", "composite"]
@@ -88,7 +87,6 @@ def test_what_was_measured_can_be_measured_again(tmp_path: Path) -> None:
     assert state.status.loaded is not None
     assert state.status.loaded.speeds == ()
     calibrated = Calibrated(again.session_id, again.request_id, ((1, 0.2),), 0.2)
-    assert state.concerns(calibrated)
     assert isinstance(state.take(calibrated), Race)
 
 
@@ -121,7 +119,6 @@ def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
     other = ModelChoice("Other", Path("/other"))
     second = state.load(other)
     assert state.choice == other
-    assert state.concerns(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
     state.take(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
     assert state.status.phase is Phase.FAILED
     assert _loads(state, first.request_id) is not None
@@ -139,7 +136,6 @@ def test_a_refused_model_stays_told_where_the_one_from_before_does_not_come_back
     failed = Failed(second.session_id, second.request_id, "ModelError", "No.", "")
     state.take(failed)
     gone = Unloaded(first.session_id, first.request_id, 0)
-    assert state.concerns(gone)
     state.take(gone)
     assert (state.status.phase, state.status.failed) == (Phase.FAILED, failed)
 

@@ -143,8 +143,8 @@ def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_ready: Open) -> None:
     editor = table.focusWidget()
     assert editor is not None
     QTest.keyClicks(editor, "yyyyy")
-    with qtbot.waitSignal(window._bridge.arrived):
-        engine.gate.set()
+    engine.gate.set()
+    qtbot.waitUntil(lambda: not window._bridge.is_busy)
     assert panel.shown.cells[0].token_id == 1, "not while a cell is edited"
     QTest.keyClick(editor, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: ids_of(panel) == [2, 3, 5])

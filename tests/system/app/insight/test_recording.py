@@ -10,6 +10,7 @@ from app.chat.messages.answer_message import AnswerMessage
 from app.insight.insight_panels import NOT_RECORDED
 from app.insight.tree_panel import PLAN, STEP
 from app.window.main_window import MainWindow
+from medusa_core.chats.conversation import Answer, Turn
 from medusa_core.messages import (
     TARGET,
     Generate,
@@ -44,9 +45,11 @@ def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, answer = answered
-    session = window.chat.conversation.session_id
-    window.insight._receive((PREFILL._replace(session_id=session, request_id="gone"),))
+    (turn,) = window.chat.conversation.turns
+    gone = Turn(turn.prompt, Answer("gone", turn.answer.settings))
+    window.chat.answer_reported.emit(gone, (PREFILL._replace(request_id="gone"),))
     assert track_of(window).request_id == answer.request_id
+    assert list(window.insight.recordings.tracks) == [answer.request_id]
 
 
 def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_ready: Open) -> None:

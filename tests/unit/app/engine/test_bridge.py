@@ -5,13 +5,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
+import pytest
 from PySide6.QtCore import QCoreApplication, QObject, QThread, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import delete
 
+from app.engine import bridge as bridge_module
 from app.engine.bridge import (
     AT_ONCE_S,
     LONGEST_INTERVAL_S,
@@ -22,13 +26,26 @@ from medusa_core.messages import (
     Cancel,
     ChatMessage,
     Command,
+    EngineLost,
     Event,
+    Failed,
     Generate,
     GenerateSettings,
     Progress,
     Role,
     Unload,
+    Unloaded,
 )
+
+
+def progress(request_id: str = "r", text: str = "more") -> Progress:
+    """An event that isn't the last one of a request."""
+    return Progress("s", request_id, "weights", 0.5, text)
+
+
+def failed(request_id: str) -> Failed:
+    """The last event of a request."""
+    return Failed("s", request_id, "EngineError", "no", "")
 
 
 class Hose:
@@ -49,10 +66,12 @@ class Hose:
     def close(self, timeout_s: float = 10.0) -> None:
         self.num_closed += 1
 
-    def send(self, num_events: int, interval_s: float = 0.0) -> threading.Thread:
+    def send(
+        self, num_events: int, interval_s: float = 0.0, request_id: str = "r"
+    ) -> threading.Thread:
         def run() -> None:
             for number in range(num_events):
-                self.send_now(Progress("s", str(number), "weights", 0.5, ""))
+                self.send_now(progress(request_id, str(number)))
                 time.sleep(interval_s)
 
         thread = threading.Thread(target=run)
@@ -61,41 +80,46 @@ class Hose:
 
 
 class Listener:
-    """Keeps what arrives, and in which thread."""
+    """Asks, and keeps what arrives, and in which thread."""
 
-    def __init__(self, bridge: EngineBridge) -> None:
+    def __init__(self, bridge: EngineBridge, request_id: str = "r") -> None:
         self.batches: list[tuple[Event, ...]] = []
         self.threads: set[QThread] = set()
-        bridge.arrived.connect(self.take)
+        self.request = bridge.ask(Unload("s", request_id), self.take)
 
     def take(self, events: tuple[Event, ...]) -> None:
         self.batches.append(events)
         self.threads.add(QThread.currentThread())
 
     @property
-    def request_ids(self) -> list[str]:
-        return [event.request_id for batch in self.batches for event in batch]
+    def texts(self) -> list[str]:
+        events = [event for batch in self.batches for event in batch]
+        return [event.text for event in events if isinstance(event, Progress)]
+
+
+def started(hose: Hose) -> EngineBridge:
+    """A bridge to an engine that runs."""
+    bridge = EngineBridge(hose.start)
+    bridge.start()
+    return bridge
 
 
 def test_all_events_arrive_in_order_in_the_thread_of_the_window(qtbot: QtBot) -> None:
     hose = Hose()
-    bridge = EngineBridge(hose.start)
+    bridge = started(hose)
     listener = Listener(bridge)
-    bridge.start()
     hose.send(500).join()
-    qtbot.waitUntil(lambda: len(listener.request_ids) == 500)
-    assert listener.request_ids == [str(number) for number in range(500)]
+    qtbot.waitUntil(lambda: len(listener.texts) == 500)
+    assert listener.texts == [str(number) for number in range(500)]
     assert listener.threads == {bridge.thread()}
 
 
 def test_a_stream_of_events_wakes_the_window_at_most_thirty_times_a_second(qtbot: QtBot) -> None:
     hose = Hose()
-    bridge = EngineBridge(hose.start)
-    listener = Listener(bridge)
-    bridge.start()
+    listener = Listener(started(hose))
     started_s = time.monotonic()
     thread = hose.send(300, interval_s=0.001)
-    qtbot.waitUntil(lambda: len(listener.request_ids) == 300)
+    qtbot.waitUntil(lambda: len(listener.texts) == 300)
     elapsed_s = time.monotonic() - started_s
     thread.join()
     # One at once, one for each interval, and one millisecond of rounding in each of them.
@@ -116,7 +140,7 @@ class SlowPainter(QWidget):
         self.arrivals: list[float] = []
         self.meanwhile = lambda: None
         self.painted: Callable[[], None] = lambda: None
-        bridge.arrived.connect(self.take)
+        bridge.ask(Unload("s", "r"), self.take)
 
     def take(self, events: tuple[Event, ...]) -> None:
         self.arrivals.append(time.monotonic())
@@ -135,19 +159,18 @@ class SlowPainter(QWidget):
 
 def open_painter(qtbot: QtBot, hose: Hose) -> tuple[EngineBridge, SlowPainter]:
     """A bridge whose events are painted, slowly."""
-    bridge = EngineBridge(hose.start)
+    bridge = started(hose)
     painter = SlowPainter(bridge)
     qtbot.addWidget(painter)
     painter.show()
     qtbot.waitExposed(painter)
-    bridge.start()
     return bridge, painter
 
 
 def test_what_takes_long_to_paint_is_shown_more_rarely(qtbot: QtBot) -> None:
     hose = Hose()
     _, painter = open_painter(qtbot, hose)
-    painter.meanwhile = lambda: hose.send_now(Progress("s", "more", "weights", 0.5, ""))
+    painter.meanwhile = lambda: hose.send_now(progress())
     thread = hose.send(700, interval_s=0.001)
     qtbot.waitUntil(lambda: len(painter.arrivals) >= 4)
     thread.join()
@@ -165,7 +188,7 @@ def test_what_comes_of_a_command_is_shown_at_once_and_the_rest_as_rarely_as_befo
     thread = hose.send(700, interval_s=0.001)
     qtbot.waitUntil(lambda: 2 in painted)
     painter.hide()  # now showing takes nothing
-    bridge.submit(Unload("s", "r"))
+    bridge.submit(Unload("s", "other"))
     submitted_s = time.monotonic()
     qtbot.waitUntil(lambda: len(painter.arrivals) == 4)
     thread.join()
@@ -175,16 +198,14 @@ def test_what_comes_of_a_command_is_shown_at_once_and_the_rest_as_rarely_as_befo
 
 def test_no_event_arrives_after_the_end(qtbot: QtBot) -> None:
     hose = Hose()
-    bridge = EngineBridge(hose.start)
+    bridge = started(hose)
     listener = Listener(bridge)
-    bridge.start()
     hose.send(10).join()
     bridge.close()
     hose.send(10).join()
-    later = EngineBridge((clock := Hose()).start)
-    later.start()
-    with qtbot.waitSignal(later.arrived):  # what is sent now comes behind what was sent before
-        clock.send(1).join()
+    later = Listener(started(clock := Hose()))
+    clock.send(1).join()
+    qtbot.waitUntil(lambda: bool(later.batches))  # what is sent now comes behind what was before
     assert listener.batches == []
 
 
@@ -200,6 +221,113 @@ def test_closing_twice_is_allowed_and_a_bridge_that_never_started_can_be_closed(
     assert hose.num_closed == 2
 
 
+def test_askers_get_their_own_events_of_one_time_together(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge = started(hose)
+    left, right = Listener(bridge, "left"), Listener(bridge, "right")
+    for number in range(3):
+        hose.send_now(progress("left", f"l{number}"))
+        hose.send_now(progress("right", f"r{number}"))
+        hose.send_now(progress("nobody"))
+    hose.send_now(failed("left"))
+    qtbot.waitUntil(lambda: left.request.is_done)
+    qtbot.waitUntil(lambda: len(right.texts) == 3)
+    assert left.texts == ["l0", "l1", "l2"]
+    assert (len(left.batches), len(right.batches)) == (1, 1)
+    assert bridge.is_busy
+    hose.send_now(failed("right"))
+    qtbot.waitUntil(lambda: not bridge.is_busy)
+    assert (left.batches[-1][-1], right.batches[-1][-1]) == (failed("left"), failed("right"))
+
+
+def test_events_of_the_model_go_to_all_and_keep_their_place(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge = started(hose)
+    seen: list[Event] = []
+    unload = bridge.ask(Unload("s", "unload"), seen.extend)
+    bridge.ask(Unload("s", "r"), seen.extend)
+    bridge.model_changed.connect(seen.append)
+    bridge.engine_lost.connect(seen.append)
+    gone, lost = Unloaded("s", "unload", 1), EngineLost("s", "r", "EngineLost", "no", "")
+    sent = (progress("r", "before"), gone, progress("r", "after"), lost)
+    for event in sent:
+        hose.send_now(event)
+    qtbot.waitUntil(lambda: not bridge.is_busy)
+    assert seen == [*sent, lost], "the last one for its asker, and for all"
+    assert unload.is_done
+
+
+@pytest.mark.parametrize("way", ["freed", "deleted in Qt", "dropped"])
+def test_who_is_gone_is_not_called_and_what_it_asked_is_cancelled(qtbot: QtBot, way: str) -> None:
+    hose = Hose()
+    bridge = started(hose)
+    calls: list[tuple[object, ...]] = []
+
+    class Asker(QObject):
+        def take(self, *arguments: object) -> None:
+            calls.append(arguments)
+
+    asker: Asker | None = Asker()
+    assert asker is not None
+    request = bridge.ask(Unload("s", "r"), partial(asker.take, "bound"))
+    hose.send_now(progress())
+    qtbot.waitUntil(lambda: bool(calls))
+    assert calls == [("bound", (progress(),))]
+    if way == "freed":
+        asker = None
+    elif way == "deleted in Qt":
+        delete(asker)
+    else:
+        request.drop()
+    hose.send_now(progress())
+    hose.send_now(failed("r"))
+    qtbot.waitUntil(lambda: not bridge.is_busy)
+    assert len(calls) == 1
+    assert request.is_done
+    if way == "dropped":
+        assert hose.commands[1:] == [Cancel("s", "r")]
+
+
+def test_an_asker_that_fails_keeps_nothing_from_the_others(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hose = Hose()
+    bridge = started(hose)
+    reported: list[BaseException] = []
+    monkeypatch.setattr(sys, "excepthook", lambda _kind, error, _trace: reported.append(error))
+
+    def fail(_events: tuple[Event, ...]) -> None:
+        raise ValueError("of the asker")
+
+    bridge.ask(Unload("s", "fails"), fail)
+    other = Listener(bridge)
+    hose.send_now(failed("fails"))
+    hose.send_now(progress())
+    qtbot.waitUntil(lambda: bool(other.batches))
+    assert [str(error) for error in reported] == ["of the asker"]
+
+
+@pytest.mark.expects_errors
+def test_requests_of_an_engine_that_died_fail_and_are_not_asked_again(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge_module, "_WATCH_MS", 10)
+    hose = Hose()
+    bridge = started(hose)
+    listener = Listener(bridge)
+    hose.is_alive = False
+    hose.commands.clear()
+    with qtbot.waitSignal(bridge.restarted):
+        pass
+    hose.is_alive = True
+    (event,) = listener.batches[-1]
+    assert isinstance(event, Failed)
+    assert event.ids == ("s", "r")
+    assert listener.request.is_done
+    assert not bridge.is_busy
+    assert hose.commands == []
+
+
 ASK = Generate("s", "ask", (ChatMessage(Role.USER, "hi"),), GenerateSettings())
 
 
@@ -211,11 +339,11 @@ def test_an_answer_begins_behind_the_painting_of_what_was_asked(qtbot: QtBot) ->
     qtbot.waitUntil(lambda: bool(seen))
     seen.clear()
     painter.update()
-    bridge.submit(ASK)
+    bridge.ask(ASK, lambda _events: None)
     painter.update()  # what is still to be painted counts too
-    assert hose.commands == []
-    qtbot.waitUntil(lambda: hose.commands == [ASK])
-    assert seen == [0]
+    assert ASK not in hose.commands
+    qtbot.waitUntil(lambda: ASK in hose.commands)
+    assert seen == [1], "the painter's own command"
 
 
 def test_what_is_submitted_behind_a_question_comes_behind_it(qtbot: QtBot) -> None:

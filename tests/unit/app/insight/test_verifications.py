@@ -1,7 +1,9 @@
 """Edits of the table of inputs and outputs."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from app.engine.bridge import OnEvents
 from app.insight.verifications import Verifications
 from medusa_core.messages import (
     Alternative,
@@ -16,17 +18,33 @@ def verify(text: Sequence[int]) -> Verified:
     return Verified("s", "r", tokens, 0.0)
 
 
+class Asked(NamedTuple):
+    """A request of the engine that is never answered."""
+
+    command: Verify
+    dropped: list[Verify]
+
+    def drop(self) -> None:
+        self.dropped.append(self.command)
+
+
+def verifications_of(requested: list[Verify], dropped: list[Verify]) -> Verifications:
+    def ask(command: Verify, on_events: OnEvents) -> Asked:
+        requested.append(command)
+        return Asked(command, dropped)
+
+    return Verifications(ask, lambda _events: None, lambda: f"r{len(requested)}")
+
+
 def test_edits_wait_and_move_with_what_stands_before_them() -> None:
     requested: list[Verify] = []
-    verifications = Verifications(requested.append, lambda: f"r{len(requested)}")
+    verifications = verifications_of(requested, [])
     verifications.read(text="abcd")
     assert verifications.take(verify((1, 2, 3, 4))) is None
     for token, text in ((1, "xy"), (2, "next"), (0, "first"), (1, "again"), (3, "last")):
         verifications.replace(token, text)
     assert len(requested) == 2
     assert (requested[1].before_ids, requested[1].after_ids) == ((1,), (3, 4))
-    assert verifications.answers("r1")
-    assert not verifications.answers("r0")
     assert not verifications.is_reading
     assert verifications.take(verify((1, 8, 9, 3, 4))) == 1
     expected = [("next", (1, 8, 9), (4,)), ("first", (), (8, 9, 3, 4)), ("again", (1,), (3, 4))]
@@ -54,7 +72,8 @@ def test_edits_wait_and_move_with_what_stands_before_them() -> None:
 
 def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
     requested: list[Verify] = []
-    verifications = Verifications(requested.append, lambda: f"r{len(requested)}")
+    dropped: list[Verify] = []
+    verifications = verifications_of(requested, dropped)
     for ended in ("failed", "read"):
         verifications.read(text="ab")
         verifications.take(verify((1, 2)))
@@ -67,4 +86,4 @@ def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
             assert verifications.is_reading
             verifications.take(verify((5, 6)))
         assert not verifications.go_on()
-        assert not verifications.answers(requested[-1].request_id)
+        assert dropped == [requested[at] for at in ((1,) if ended == "failed" else (1, 3))]

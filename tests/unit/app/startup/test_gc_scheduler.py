@@ -13,8 +13,8 @@ from app.startup.gc_scheduler import GcScheduler
 
 @pytest.fixture
 def garbage(qtbot: QtBot) -> Iterator[GcScheduler]:
-    """It has taken over."""
-    collector = GcScheduler()
+    """It has taken over; nothing goes on."""
+    collector = GcScheduler(lambda: False)
     collector.start()
     yield collector
     collector.stop()
@@ -45,8 +45,9 @@ def test_what_is_old_is_collected_when_nothing_goes_on(
     garbage.collect()
     garbage.collect()
     del held  # old by now
-    garbage.put_off()
+    monkeypatch.setattr(garbage, "_is_busy", lambda: True)
     garbage.collect()
     assert alive() is not None, "an answer comes"
+    monkeypatch.setattr(garbage, "_is_busy", lambda: False)
     garbage.collect()
     assert alive() is None
