@@ -8,7 +8,7 @@ from functools import cache
 from docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
-ROW = re.compile(r"^\| (?!message )(?P<message>[^|]+) \|[^|]*\|[^|]+\|$", re.MULTILINE)
+ROW = re.compile(r"^\| (?!message )(?P<message>[^|]+) \|[^|]+\|$", re.MULTILINE)
 MESSAGES = [row["message"].strip() for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
 JOINED = re.compile(r"\"\s*\n\s*f?\"")
 FIELD = re.compile(r"\{[^{}\n]*\}")
