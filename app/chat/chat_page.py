@@ -61,10 +61,10 @@ class ChatPage(QWidget):
         context_label: How much of the context is used.
 
     Signals:
-        panel_shown: The side panel is open from now on, or not.
+        panel_wanted: The user wants the side panel to be open, or closed.
     """
 
-    panel_shown = Signal(bool)
+    panel_wanted = Signal(bool)
 
     def __init__(
         self,
@@ -95,9 +95,9 @@ class ChatPage(QWidget):
         self._welcome = _scrolled(self._narrow[0])
         self._build()
         self.composer.edit.scrolled.connect(self.conversation.scroll_pages)
-        self.header.panel_toggled.connect(self._open_panel)
+        self.header.panel_wanted.connect(self.panel_wanted)
         self.header.drafter_chosen.connect(self.settings_panel.choose_drafter)
-        self.settings_panel.close_requested.connect(lambda: self.show_panel(False))
+        self.settings_panel.close_requested.connect(lambda: self.panel_wanted.emit(False))
         self.settings_panel.changed.connect(self._show_drafter)
         self.show_messages(False)
         self.restyle()
@@ -156,12 +156,16 @@ class ChatPage(QWidget):
         return around + self._appearance.scale.px(READABLE_EM)
 
     def show_panel(self, is_open: bool) -> None:
-        """Open the side panel, or close it."""
+        """Show the side panel, or hide it."""
         self.header.panel_button.setChecked(is_open)
+        if is_open == self.settings_panel.isHidden():
+            self.settings_panel.setVisible(is_open)
+            if not is_open:
+                self.composer.setFocus()
 
     def toggle_panel(self) -> None:
-        """Open the side panel where it is closed, and the other way round."""
-        self.show_panel(self.settings_panel.isHidden())
+        """Ask for the side panel where it is closed, and the other way round."""
+        self.panel_wanted.emit(self.settings_panel.isHidden())
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what can run on this model."""
@@ -205,12 +209,6 @@ class ChatPage(QWidget):
         chat.addWidget(self.strip)
         row.addLayout(chat, 1)
         row.addWidget(self.settings_panel)
-
-    def _open_panel(self, is_open: bool) -> None:
-        self.settings_panel.setVisible(is_open)
-        if not is_open:
-            self.composer.setFocus()
-        self.panel_shown.emit(is_open)
 
     def _fit_panel(self) -> None:
         """The panel never takes more than its share of a small window."""

@@ -142,6 +142,11 @@ class ChatController(QObject):
         """How accepted tokens are marked in the text."""
         return self.path.marking
 
+    def show_marking(self, marking: Marking) -> None:
+        """Mark accepted tokens in another way."""
+        self.path.set_marking(marking)
+        self.marking_changed.emit(marking)
+
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
         """The answers that are shown, oldest first."""
@@ -291,7 +296,6 @@ class ChatController(QObject):
         page.empty.suggestion_chosen.connect(self.send)
         page.header.new_chat_requested.connect(self.new_chat)
         self.errors.retry_requested.connect(lambda: self._loaded_model.load())
-        page.strip.marking_changed.connect(self._set_marking)
         self._bridge.engine_lost.connect(self._lose_engine)
         self._loaded_model.changed.connect(self._name_model)
         path.answer_shown.connect(self.answer_started)
@@ -494,10 +498,6 @@ class ChatController(QObject):
         self._page.composer.set_busy(False)
         self.meter.refresh()
         self.answer_ended.emit()
-
-    def _set_marking(self, marking: Marking) -> None:
-        self.path.set_marking(marking)
-        self.marking_changed.emit(marking)
 
     def _show_context(self, num_used: int) -> None:
         loaded = self._loaded_model.status.loaded

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -73,7 +73,7 @@ class Header(QFrame):
         gguf_requested: The user wants to open a GGUF file.
         recording_chosen: Steps are to be recorded, or not.
         drafter_chosen: Another drafter (its name) is wanted.
-        panel_toggled: The side panel is to be open, or not.
+        panel_wanted: The side panel is to be open, or not.
     """
 
     new_chat_requested = Signal()
@@ -81,7 +81,7 @@ class Header(QFrame):
     gguf_requested = Signal()
     recording_chosen = Signal(bool)
     drafter_chosen = Signal(str)
-    panel_toggled = Signal(bool)
+    panel_wanted = Signal(bool)
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -112,7 +112,7 @@ class Header(QFrame):
         self.panel_button.setAccessibleName(self.tr("Settings of this chat"))
         self.panel_button.setCheckable(True)
         explain(self.panel_button, self.tr("Settings of this chat (Ctrl+Shift+P)"))
-        self.panel_button.toggled.connect(self.panel_toggled)
+        self.panel_button.toggled.connect(self.panel_wanted)
         self._menu_button = QToolButton()
         self._menu_button.setObjectName("menuButton")
         self._menu_button.setAccessibleName(self.tr("Menu"))
@@ -123,9 +123,8 @@ class Header(QFrame):
         self._menu_button.setMenu(self.menu)
         self.record_action = QAction(self.tr("Record steps"), self.menu)
         self.record_action.setCheckable(True)
-        self.record_action.setChecked(True)
         self.record_action.setToolTip(wrapped(QCoreApplication.translate("Chat", RECORDING)))
-        self.record_action.toggled.connect(self.recording_chosen)
+        self.record_action.triggered.connect(self.recording_chosen)
         self._place_menus: list[QMenu] = []
         self._jobs: list[JobButton] = []
         self._has_speed_up = True
@@ -183,14 +182,12 @@ class Header(QFrame):
         self, drafters: Sequence[DrafterChoice], chosen: DrafterChoice, speeds: Speeds
     ) -> None:
         """Offer who can guess tokens, show who does, and say how fast they were here."""
-        blocker = QSignalBlocker(self.drafter_box)
         self.drafter_box.clear()
         shown = in_order(drafters)
         for drafter in shown:
             self.drafter_box.addItem(setting_text(drafter.label), drafter.name)
         show_speeds(self.drafter_box, shown, speeds)
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(chosen.name))
-        blocker.unblock()
         now = f"{setting_text(chosen.label)}: {speeds.explained(chosen)}"
         explain(self.drafter_box, f"{now} {self.tr(SPEED_UP)}")
 
@@ -205,8 +202,8 @@ class Header(QFrame):
         self._row.insertWidget(1, button)
         self._fit()
 
-    def choose_recording(self, on: bool) -> None:
-        """Show and tell whether steps are recorded."""
+    def show_recording(self, on: bool) -> None:
+        """Show whether steps are recorded."""
         self.record_action.setChecked(on)
 
     def show_status(self, status: ModelStatus) -> None:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QValidator, QWheelEvent
-from PySide6.QtWidgets import QDoubleSpinBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.i18n.numbers import Number
 from app.i18n.setting_texts import setting_text
+from app.widgets.number_edit import NumberEdit
 from medusa_core.chats.setting import Setting
 
 
-class NumberBox(QDoubleSpinBox):
+class NumberBox(NumberEdit):
     """Shows a setting's number, or a word for the one that does nothing."""
 
     def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
+        self._setting = setting  # which `textFromValue` reads
         super().__init__(parent)
-        self._setting = setting
         self.setDecimals(setting.decimals)
         self.setRange(setting.low, setting.high)
         self.setSingleStep(setting.step)
-        self.setValue(setting.default)
+        self.show_value(setting.default)
         self.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setKeyboardTracking(False)
 
     def textFromValue(self, value: float) -> str:
         setting = self._setting

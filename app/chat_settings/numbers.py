@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject, QSignalBlocker, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.chat_settings.number_box import NumberBox
 from app.chat_settings.row import SettingRow
@@ -41,7 +41,7 @@ class NumberRows(QObject):
             meaning = f"{setting_text(setting.meaning)} {setting_text(setting.drafting)} {limits}"
             default = box.textFromValue(setting.default)
             row = SettingRow(setting_text(setting.label), box, meaning, default, appearance)
-            box.valueChanged.connect(partial(self._choose, name))
+            box.chosen.connect(partial(self._choose, name))
             row.reset_requested.connect(partial(self._choose, name, setting.default))
             self.rows[name] = row
 
@@ -58,9 +58,7 @@ class NumberRows(QObject):
         """
         for name, setting in SETTINGS.items():
             value = getattr(settings, name)
-            blocker = QSignalBlocker(self.boxes[name])
-            self.boxes[name].setValue(value)
-            blocker.unblock()
+            self.boxes[name].show_value(value)
             self.rows[name].mark_changed(not is_preset and value != setting.default)
 
     def apply_choice(

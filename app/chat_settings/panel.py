@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
@@ -331,9 +331,7 @@ class ChatSettingsPanel(QFrame):
         self.seed_box.show_seed(settings.seed)
         self.repetition_box.setChecked(settings.stop_on_repetition)
         for box, choice in ((self.rule_box, self.rule), (self.drafter_box, self.drafter)):
-            blocker = QSignalBlocker(box)
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
-            blocker.unblock()
             explain(box, "" if choice is None else setting_text(choice.explanation))
         measured = self.speeds.measured(self.drafter)
         self.race.show_chosen("" if self.drafter is None else self.drafter.name)

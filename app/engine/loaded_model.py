@@ -82,8 +82,19 @@ class LoadedModel(QObject):
         self._load = self._bridge.ask(command, self._on_events)
 
     def use_device(self, device: str) -> None:
-        """Take another device for what is loaded from now on; empty for the best there is."""
-        self._state.device = device
+        """Use another device, empty for the best there is; the model moves there."""
+        if device != self._state.device:
+            self._state.device = device
+            if self._state.is_wanted:
+                self.load()
+
+    def move_layers(self, folder: Path) -> None:
+        """Read layers from another folder if the model has layers on disk."""
+        choice = self.choice
+        if choice.options.tier_disk not in (None, folder):
+            self._state.choice = choice.with_layers_in(folder)
+            if self._state.is_wanted:
+                self.load()
 
     def find_keys_in(self, folder: Path | None) -> None:
         """Look up keys of other machines in this folder of configuration; None for nowhere."""

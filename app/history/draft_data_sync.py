@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject
 
 from app.chat.controller import ChatController
 from app.history.history_controller import HistoryController
+from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.state.tasks import Tasks
 from medusa_core.errors import MedusaError
@@ -45,8 +46,7 @@ class DraftDataSync(QObject):
         self._chat, self._store, self._folder = chat, store, folder
         self._history = controller.history
         self._tasks = Tasks()
-        chat.updates_datastore = self._learns
-        store.changed.connect(self._follow)
+        store.follow("learning", self._follow)
         controller.trashed.connect(self._forget)
         controller.history.on_emptied(self._forget)
 
@@ -66,21 +66,17 @@ class DraftDataSync(QObject):
             log.warning("what was learned can't be tidied: %s", error.message)
 
     def _forget_deleted_conversations(self) -> None:
-        from medusa_core.api import forget_answers, forget_deleted_conversations
+        from medusa_core.api import forget_deleted_conversations
 
-        if not self._store.values.learns:
-            forget_answers(self._folder)
-        elif self._history.is_saved and self._folder.is_dir():
+        if self._store.values.learns and self._history.is_saved and self._folder.is_dir():
             with closing(self._history.another()) as history:
                 forget_deleted_conversations(
                     self._folder, lambda: [one.id for one in history.conversations()]
                 )
 
-    def _follow(self, name: str) -> None:
-        if name != "learns":
-            return
+    def _follow(self, now: Preferences) -> None:
         self._chat.updates_datastore = self._learns
-        if not self._store.values.learns:
+        if not now.learns:
             from medusa_core.api import forget_answers
 
             self._report_failure(lambda: forget_answers(self._folder))

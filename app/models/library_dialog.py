@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -89,7 +89,6 @@ class LibraryDialog(QDialog):
         self,
         library: Library,
         appearance: Appearance,
-        device: str = "",
         parent: QWidget | None = None,
         training: TrainDialog | None = None,
         endpoints: Endpoints | None = None,
@@ -102,7 +101,7 @@ class LibraryDialog(QDialog):
         self.library = library
         self._appearance = appearance
         self._own_bytes = 0
-        self._device = device
+        self._device = ""
         self.tasks = Tasks()
         self.discover = DiscoverTab(library, appearance)
         self.installed = InstalledTab(library, appearance)
@@ -198,8 +197,13 @@ class LibraryDialog(QDialog):
             self.installed.train_requested.connect(self._train)
             self.training.made.connect(self._take_heads)
             self.resume_button.clicked.connect(self._resume_training)
-        self.offline_box.toggled.connect(self.offline_chosen)
+        self.offline_box.toggled.connect(self._choose_offline)
         self.settings_button.clicked.connect(self.settings_requested)
+
+    def _choose_offline(self, is_offline: bool) -> None:
+        # The environment may be offline although the setting isn't: showing that chooses nothing.
+        if is_offline != self.library.settings.is_offline:
+            self.offline_chosen.emit(is_offline)
 
     def download(self, offer: PairOffer) -> None:
         """Fetch a pair, and show it on its way."""
@@ -264,8 +268,7 @@ class LibraryDialog(QDialog):
 
     def follow_settings(self) -> None:
         """Show what holds for the Hub now, and what is where downloads go."""
-        with QSignalBlocker(self.offline_box):
-            self.offline_box.setChecked(self.library.settings.is_offline)
+        self.offline_box.setChecked(self.library.settings.is_offline)
         self.tasks.start(self.installed.refresh())
 
     async def _ask_budget(self) -> None:

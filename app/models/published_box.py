@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 
 from app.i18n.engine_texts import engine_text
 from app.widgets.choices import NUM_CHARS, ChoiceBox, add_entry
@@ -37,14 +37,13 @@ class PublishedBox(ChoiceBox):
             is_all: The Hub was asked.
         """
         self._offer = offer
-        with QSignalBlocker(self):
-            self.clear()
-            self.addItem(self.tr("none"), None)
-            for drafter in () if offer is None else offer.drafters:
-                self._add(drafter)
-            if not is_all:
-                self.addItem(self.tr("Look for more on Hugging Face…"), _MORE)
-            self._show_chosen()
+        self.clear()
+        self.addItem(self.tr("none"), None)
+        for drafter in () if offer is None else offer.drafters:
+            self._add(drafter)
+        if not is_all:
+            self.addItem(self.tr("Look for more on Hugging Face…"), _MORE)
+        self._show_chosen()
 
     def _add(self, drafter: DrafterOffer) -> None:
         kind = DRAFTER_KINDS[drafter.kind]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSignalBlocker, QSize, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -50,12 +50,11 @@ class ServerDialog(QDialog):
     switched = Signal(bool)
     port_chosen = Signal(int)
 
-    def __init__(self, switch: ServerSwitch, port: int, parent: QWidget | None = None) -> None:
+    def __init__(self, switch: ServerSwitch, parent: QWidget | None = None) -> None:
         """Show a server.
 
         Args:
             switch: Turns it on and off.
-            port: Where it listens.
             parent: The window above.
         """
         super().__init__(parent)
@@ -65,7 +64,6 @@ class ServerDialog(QDialog):
         self.switch = QCheckBox(self.tr("Let other programs on this computer use the model"))
         self.port_box = QSpinBox()
         self.port_box.setRange(_LEAST_PORT, _MOST_PORT)
-        self.port_box.setValue(port)
         self.port_box.setAccessibleName(self.tr("Port"))
         explain(self.port_box, self.tr("Where the server listens. Turn it off to change that."))
         self.address_edit = QLineEdit()
@@ -80,6 +78,10 @@ class ServerDialog(QDialog):
         self._connect()
         close_by_key(self)
         self._show()
+
+    def show_port(self, port: int) -> None:
+        """Show where it listens."""
+        self.port_box.setValue(port)
 
     def _make_table(self) -> QTableView:
         table = QTableView()
@@ -123,8 +125,7 @@ class ServerDialog(QDialog):
 
     def _show(self) -> None:
         status, is_on = self._switch.status, self._switch.is_on
-        with QSignalBlocker(self.switch):
-            self.switch.setChecked(is_on)
+        self.switch.setChecked(is_on)
         self.port_box.setEnabled(not is_on)
         self.address_edit.setText(f"{status.address}/v1" if status.address else "")
         self.address_edit.setPlaceholderText(self.tr("The server is off"))

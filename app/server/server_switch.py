@@ -92,6 +92,7 @@ class ServerSwitch(QObject):
         self._make_server = make_server
         self._server: RunningServer | None = None
         self._events: ServerEvents | None = None
+        self._port = 0
         self.status = ServerStatus()
 
     @property
@@ -100,9 +101,12 @@ class ServerSwitch(QObject):
         return self.status.phase in (ServerPhase.STARTING, ServerPhase.ON)
 
     def turn_on(self, port: int) -> None:
-        """Serve at a port of this computer, unless it serves already."""
+        """Serve at a port of this computer, unless it serves there already."""
         if self._server is not None:
-            return
+            if port == self._port:
+                return
+            self.turn_off()
+        self._port = port
         queued = Qt.ConnectionType.QueuedConnection
         self._events = events = ServerEvents(self)
         events.ready.connect(self._show_ready, queued)

@@ -9,21 +9,12 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from app.i18n.numbers import Number
-from app.i18n.words import QT_TRANSLATE_NOOP
 from app.settings.editors import value_text
 from app.settings.kinds import ChoiceKind, NumberKind, SettingKind, ToggleKind
 from app.settings.preferences import DECLARATIONS
 from medusa_core.chats.presets import Preset
 from medusa_core.chats.settings import ChatSettings
 
-# What no page shows under a name of its own.
-_LABELS = {
-    "marking": QT_TRANSLATE_NOOP("Settings", "Marked tokens"),
-    "shows_panel": QT_TRANSLATE_NOOP("Settings", "Settings of a chat are shown"),
-    "shortcuts": QT_TRANSLATE_NOOP("Settings", "Shortcuts"),
-    "serves": QT_TRANSLATE_NOOP("Settings", "Server"),
-    "server_port": QT_TRANSLATE_NOOP("Settings", "Port of the server"),
-}
 _NOTHING = "–"
 translate = QCoreApplication.translate
 
@@ -52,8 +43,9 @@ def choice_change(name: str, before: Any, after: Any) -> SettingChange:
         after: What it would be.
     """
     declared = DECLARATIONS[name]
-    label = value_text(declared.label or _LABELS[name])
-    return SettingChange(label, _shown(declared.kind, before), _shown(declared.kind, after))
+    return SettingChange(
+        value_text(declared.label), _shown(declared.kind, before), _shown(declared.kind, after)
+    )
 
 
 def preset_change(name: str, before: Preset | None, after: Preset | None) -> SettingChange:

@@ -33,6 +33,7 @@ class Declaration:
         page: Where it is shown.
         label: Its name for people, in English.
         sentence: What it does, in English.
+        effect: Name of what the window does with its value; empty if it is only read.
     """
 
     name: str
@@ -40,14 +41,7 @@ class Declaration:
     page: SettingsPage
     label: str
     sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    kind: SettingKind[Any]
-    page: SettingsPage
-    label: str
-    sentence: str
+    effect: str
 
 
 def setting(
@@ -58,6 +52,7 @@ def setting(
     page: SettingsPage = SettingsPage.HIDDEN,
     label: str = "",
     sentence: str = "",
+    effect: str = "",
 ) -> Any:
     """Declare a field of a dataclass as a setting; the field's name is its key.
 
@@ -68,8 +63,9 @@ def setting(
         page: Where it is shown.
         label: Its name for people.
         sentence: What it does.
+        effect: Name of its effect, which `SettingsStore.follow` connects; settings may share one.
     """
-    metadata = {_KEY: _Words(kind, page, label, sentence)}
+    metadata = {_KEY: (kind, page, label, sentence, effect)}
     if make_default is not None:
         return field(default_factory=make_default, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -81,5 +77,4 @@ def declarations(record: type[Any]) -> tuple[Declaration, ...]:
 
 
 def _declaration(one: Field[Any]) -> Declaration:
-    words: _Words = one.metadata[_KEY]
-    return Declaration(one.name, words.kind, words.page, words.label, words.sentence)
+    return Declaration(one.name, *one.metadata[_KEY])

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFontComboBox,
     QHBoxLayout,
     QLineEdit,
@@ -23,6 +22,7 @@ from app.settings.declaration import Declaration
 from app.settings.kinds import ChoiceKind, FolderKind, FontKind, NumberKind, ToggleKind
 from app.theme.fonts import TEXT_FAMILY
 from app.widgets.file_dialogs import choose_folder
+from app.widgets.number_edit import NumberEdit
 
 Choose = Callable[[Any], None]
 
@@ -37,17 +37,12 @@ class Editor:
 
     Attributes:
         widget: To be put on a page.
-        show: Shows a value without telling anybody.
+        show: Shows the value that is stored.
     """
 
     def __init__(self, widget: QWidget, show: Choose) -> None:
         self.widget = widget
-        self._show = show
-
-    def show(self, value: Any) -> None:
-        """Show a value without calling `choose`."""
-        with QSignalBlocker(self.widget):
-            self._show(value)
+        self.show = show
 
 
 def editor_of(declared: Declaration, choose: Choose) -> Editor:
@@ -81,30 +76,27 @@ def _choice(kind: ChoiceKind, choose: Choose) -> Editor:
     box = QComboBox()
     for word, label in kind.options:
         box.addItem(value_text(label), word)
-    box.currentIndexChanged.connect(lambda _row: choose(box.currentData()))
+    box.activated.connect(lambda _row: choose(box.currentData()))
     return Editor(box, lambda value: box.setCurrentIndex(box.findData(value)))
 
 
 @_editor.register
 def _number(kind: NumberKind, choose: Choose) -> Editor:
-    box = QDoubleSpinBox()
+    box = NumberEdit()
     box.setRange(kind.least * kind.scale, kind.most * kind.scale)
     box.setSingleStep(kind.step * kind.scale)
     box.setDecimals(0)
     box.setSuffix(kind.suffix)
     box.setSpecialValueText(value_text(kind.word_for_least))
-    box.setKeyboardTracking(False)
-    box.valueChanged.connect(lambda value: choose(round(value / kind.scale, 4)))
-    return Editor(box, lambda value: box.setValue(value * kind.scale))
+    box.chosen.connect(lambda value: choose(round(value / kind.scale, 4)))
+    return Editor(box, lambda value: box.show_value(value * kind.scale))
 
 
 @_editor.register
 def _font(_kind: FontKind, choose: Choose) -> Editor:
     box = QFontComboBox()
     box.setEditable(False)
-    box.currentFontChanged.connect(
-        lambda font: choose("" if font.family() == TEXT_FAMILY else font.family())
-    )
+    box.textActivated.connect(lambda family: choose("" if family == TEXT_FAMILY else family))
     return Editor(box, lambda value: box.setCurrentFont(QFont(value or TEXT_FAMILY)))
 
 

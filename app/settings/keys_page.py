@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
@@ -48,7 +49,7 @@ class KeysPage(QWidget):
         for declared in DECLARATIONS.values():
             if declared.page is page:
                 editor = (own or {}).get(declared.name) or editor_of(
-                    declared, partial(store.set, declared.name)
+                    declared, partial(self._choose, declared.name)
                 )
                 editor.show(getattr(store.values, declared.name))
                 self.editors[declared.name] = editor
@@ -72,6 +73,9 @@ class KeysPage(QWidget):
     def end(self) -> None:
         """Keep the rows together at the top."""
         self.grid.setRowStretch(self.grid.rowCount(), 1)
+
+    def _choose(self, name: str, value: Any) -> None:
+        self._store.set(**{name: value})
 
     def _follow(self, name: str) -> None:
         if name in self.editors:

@@ -73,7 +73,6 @@ class Preferences:
         has_declined_first_model: The user does without the model of the first start.
         download_mb_per_s: Speed of the last download; 0 before the first one.
         seen_version: The version whose news the user knows; empty before the first start.
-        shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
         draft_models: Folders of draft models, by those of the models they draft for.
         serves: Other programs on this computer may use the model.
@@ -93,6 +92,7 @@ class Preferences:
         page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Theme"),
         sentence=QT_TRANSLATE_NOOP("Settings", "The colours of the window."),
+        effect="appearance",
     )
     zoom: float = setting(
         NumberKind(MIN_ZOOM, MAX_ZOOM, ZOOM_STEP, " %", is_brought_back=True, scale=100),
@@ -100,12 +100,15 @@ class Preferences:
         page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Size"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Makes text and everything else larger."),
+        effect="appearance",
     )
     marking: str = setting(
         ChoiceKind(tuple((marking.value, marking.value) for marking in Marking)),
         Marking.HEADS.value,
+        label=QT_TRANSLATE_NOOP("Settings", "Marked tokens"),
+        effect="marking",
     )
-    has_read_hint: bool = setting(ToggleKind(), False)
+    has_read_hint: bool = setting(ToggleKind(), False, effect="hint")
     model: ModelChoice = setting(  # noqa: RUF009 - a declared field
         RecordKind(from_json, as_json), make_default=first_choice
     )
@@ -119,6 +122,7 @@ class Preferences:
         sentence=QT_TRANSLATE_NOOP(
             "Settings", "An idle model frees its memory; the next message loads it again."
         ),
+        effect="idle",
     )
     models_dir: str = setting(
         FolderKind(),
@@ -126,6 +130,7 @@ class Preferences:
         page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Download location"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Empty: the folder that other programs share."),
+        effect="hub",
     )
     layers_dir: str = setting(
         FolderKind(),
@@ -137,6 +142,7 @@ class Preferences:
             "Layers of a model that is larger than memory are read from here for every step: name "
             "one on the fastest disk. Empty: among the program's own files.",
         ),
+        effect="layers",
     )
     device: str = setting(
         DeviceKind(r"|cpu|cuda(:\d{1,2})?|cluster:[^\s/]{1,64}:\d{1,5}"),
@@ -144,6 +150,7 @@ class Preferences:
         page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Run on"),
         sentence=QT_TRANSLATE_NOOP("Settings", "What models compute on."),
+        effect="device",
     )
     records: bool = setting(
         ToggleKind(),
@@ -153,6 +160,7 @@ class Preferences:
         sentence=QT_TRANSLATE_NOOP(
             "Settings", "Tree and Steps show the last 20,000 steps; takes up to 41 MB."
         ),
+        effect="records",
     )
     is_offline: bool = setting(
         ToggleKind(),
@@ -160,6 +168,7 @@ class Preferences:
         page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Offline"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Nothing leaves this computer."),
+        effect="hub",
     )
     learns: bool = setting(
         ToggleKind(),
@@ -171,6 +180,7 @@ class Preferences:
             "What a model said makes its next answers faster. It is kept on this computer, up to "
             "5 MB for each model, and goes with its conversation. Off: all of it is deleted.",
         ),
+        effect="learning",
     )
     language: str = setting(
         ChoiceKind(
@@ -191,6 +201,7 @@ class Preferences:
         page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Font"),
         sentence=QT_TRANSLATE_NOOP("Settings", "The font of all text but code."),
+        effect="appearance",
     )
     restores_window: bool = setting(
         ToggleKind(),
@@ -227,11 +238,28 @@ class Preferences:
     has_seen_welcome: bool = setting(ToggleKind(), False)
     download_mb_per_s: float = setting(NumberKind(0, 100_000, 0.1, ""), 0.0)
     seen_version: str = setting(TextKind(r"[\w.+-]{0,40}"), "")
-    shows_panel: bool = setting(ToggleKind(), False)
-    shortcuts: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
+    shows_panel: bool = setting(
+        ToggleKind(),
+        False,
+        label=QT_TRANSLATE_NOOP("Settings", "Settings of a chat are shown"),
+        effect="panel",
+    )
+    shortcuts: Mapping[str, str] = setting(
+        RecordKind(_texts_from, dict),
+        make_default=dict,
+        label=QT_TRANSLATE_NOOP("Settings", "Shortcuts"),
+        effect="shortcuts",
+    )
     draft_models: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
-    serves: bool = setting(ToggleKind(), False)
-    server_port: float = setting(NumberKind(1024, 65535, 1, ""), 8642.0)
+    serves: bool = setting(
+        ToggleKind(), False, label=QT_TRANSLATE_NOOP("Settings", "Server"), effect="server"
+    )
+    server_port: float = setting(
+        NumberKind(1024, 65535, 1, ""),
+        8642.0,
+        label=QT_TRANSLATE_NOOP("Settings", "Port of the server"),
+        effect="server",
+    )
 
     @property
     def drafted_model(self) -> ModelChoice:
@@ -240,6 +268,7 @@ class Preferences:
 
 
 DECLARATIONS: Mapping[str, Declaration] = {one.name: one for one in declarations(Preferences)}
+EFFECTS = frozenset(one.effect for one in DECLARATIONS.values() if one.effect)
 
 
 def load_preferences(folder: Path) -> Preferences:

@@ -1,8 +1,8 @@
-"""The preferences of the user: saved on each change, with a signal."""
+"""The owner of the user's preferences: saves changes and runs their effects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,47 +11,80 @@ from PySide6.QtCore import QObject, Signal
 
 from app.settings.preferences import (
     DECLARATIONS,
+    EFFECTS,
     Preferences,
     save_preferences,
 )
 
+Act = Callable[[Preferences], object]
+
 
 class SettingsStore(QObject):
     """The preferences of the user.
+
+    Settings flow one way: `set` stores a value and runs its effect, effects and views render from
+    `values`, and views report what the user chose to `set`. Setting the stored value again does
+    nothing, so a view that reports what it was told to render changes nothing.
 
     Attributes:
         values: All preferences.
         folder: Folder of their file; None saves nothing.
 
     Signals:
-        changed: The preference of this name has a new value.
+        changed: The preference of this name has a new value, which is in effect.
     """
 
     changed = Signal(str)
 
-    def __init__(self, values: Preferences, folder: Path | None) -> None:
+    def __init__(
+        self, values: Preferences, folder: Path | None, overrides: Mapping[str, Any] | None = None
+    ) -> None:
+        """Hold preferences.
+
+        Args:
+            values: What was saved.
+            folder: See above.
+            overrides: Values for this run by name, such as those of the command line. They are
+                saved only once the user chooses another value.
+        """
         super().__init__()
-        self.values = values
+        self._saved = {name: getattr(values, name) for name in overrides or {}}
+        self.values = replace(values, **overrides or {})
         self.folder = folder
+        self._acts: dict[str, list[Act]] = {}
 
-    def set(self, name: str, value: Any) -> None:
-        """Set and save a preference; emits `changed` if the value is new."""
-        if getattr(self.values, name) == value:
-            return
-        self.set_silently(**{name: value})
-        self.changed.emit(name)
-
-    def set_all(self, values: Mapping[str, Any]) -> None:
-        """Set several preferences before any `changed` is emitted."""
+    def set(self, **values: Any) -> None:
+        """Set and save preferences, run the effects of those that are new, emit `changed`."""
         changed = [name for name, value in values.items() if getattr(self.values, name) != value]
-        self.set_silently(**{name: values[name] for name in changed})
+        if not changed:
+            return
+        self.values = replace(self.values, **values)
+        for name in changed:
+            self._saved.pop(name, None)
+        if self.folder is not None:
+            save_preferences(replace(self.values, **self._saved), self.folder)
+        for effect in dict.fromkeys(DECLARATIONS[name].effect for name in changed):
+            self.apply(effect)
         for name in changed:
             self.changed.emit(name)
 
-    def set_silently(self, **choices: Any) -> None:
-        """Set and save preferences that are in effect already, without a signal."""
-        unknown = choices.keys() - DECLARATIONS.keys()
-        assert not unknown, f"not declared: {unknown}"
-        self.values = replace(self.values, **choices)
-        if self.folder is not None:
-            save_preferences(self.values, self.folder)
+    def follow(self, effect: str, act: Act) -> None:
+        """Run an effect now, and whenever a setting that declares it changes.
+
+        Args:
+            effect: Its name in the declarations.
+            act: Called with all preferences. Where several follow, they run in order.
+        """
+        assert effect in EFFECTS, effect
+        self._acts.setdefault(effect, []).append(act)
+        act(self.values)
+
+    def apply(self, effect: str) -> None:
+        """Run an effect again, because what it acts on has changed."""
+        for act in self._acts.get(effect, ()):
+            act(self.values)
+
+    @property
+    def followed(self) -> frozenset[str]:
+        """The effects that something follows."""
+        return frozenset(self._acts)

@@ -45,22 +45,22 @@ class Appearance(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self,
-        resources: Path,
-        choice: ThemeChoice = ThemeChoice.SYSTEM,
-        zoom: float = 1.0,
-        family: str = "",
-    ) -> None:
+    def __init__(self, resources: Path) -> None:
+        """Have the looks of the first start, which `use` applies.
+
+        Args:
+            resources: Folder of fonts, icons and styles.
+        """
         super().__init__()
         load_fonts(resources / "fonts")
         self._icons = IconSet(resources / "icons")
         self._template = (resources / "styles" / "app.qss").read_text(encoding="utf-8")
         self._icons_dir = resources / "icons"
-        self.choice = choice
-        self.scale = FontScale(zoom, family or TEXT_FAMILY)
+        self.choice = ThemeChoice.SYSTEM
+        self.scale = FontScale(1.0, TEXT_FAMILY)
         self.legend = Legend()
         self.theme = self._chosen()
+        self._applied: tuple[Theme, FontScale] | None = None
         _take_fusion()
         # Qt's own file dialog takes its icons from here.
         QIcon.setThemeSearchPaths([str(resources / "icons")])
@@ -69,7 +69,31 @@ class Appearance(QObject):
         hints.colorSchemeChanged.connect(self._follow_system)
         hints.accessibility().contrastPreferenceChanged.connect(self._follow_system)
 
-    def apply(self) -> None:
+    def use(
+        self,
+        choice: ThemeChoice | None = None,
+        *,
+        zoom: float | None = None,
+        family: str | None = None,
+    ) -> None:
+        """Use other looks; what isn't given stays as it is.
+
+        Args:
+            choice: The theme.
+            zoom: The size; 1 is the normal one.
+            family: Font of all text but code; empty for the shipped one.
+        """
+        self.choice = choice or self.choice
+        self.theme = self._chosen()
+        if zoom is not None:
+            self.scale = self.scale.zoomed_to(zoom)
+        if family is not None:
+            self.scale = replace(self.scale, family=family or TEXT_FAMILY)
+        if self._applied != (self.theme, self.scale):
+            self._applied = self.theme, self.scale
+            self._apply()
+
+    def _apply(self) -> None:
         """Apply font, palette and style sheet to the whole application."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
@@ -79,23 +103,6 @@ class Appearance(QObject):
         if sheet != app.styleSheet():  # setting it again would style every widget anew: 0.1 s
             app.setStyleSheet(sheet)
         self.changed.emit()
-
-    def choose(self, choice: ThemeChoice) -> None:
-        """Take another theme."""
-        self.choice = choice
-        self.theme = self._chosen()
-        self.apply()
-
-    def zoom_to(self, zoom: float) -> None:
-        """Take another size; 1 is the normal one."""
-        if zoom != self.scale.zoom:
-            self.scale = self.scale.zoomed_to(zoom)
-            self.apply()
-
-    def use_family(self, family: str) -> None:
-        """Take another font for all text but code; empty for the shipped one."""
-        self.scale = replace(self.scale, family=family or TEXT_FAMILY)
-        self.apply()
 
     def mark(self, mark: Mark) -> MarkColour:
         """How tokens with a mark are coloured."""
@@ -112,8 +119,8 @@ class Appearance(QObject):
         return _THEMES[self.choice]
 
     def _follow_system(self) -> None:
-        if self.choice is ThemeChoice.SYSTEM and self._chosen() is not self.theme:
-            self.choose(ThemeChoice.SYSTEM)
+        if self.choice is ThemeChoice.SYSTEM:
+            self.use()
 
 
 @cache

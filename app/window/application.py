@@ -20,10 +20,8 @@ from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.i18n.translation import install_language
 from app.server.server_switch import RunningServer, ServerEvents
-from app.settings.preferences import (
-    Preferences,
-    load_preferences,
-)
+from app.settings.preferences import Preferences, load_preferences
+from app.settings.store import SettingsStore
 from app.startup.crash import CrashGuard
 from app.startup.first_paint import FirstPaint
 from app.startup.gc_scheduler import GcScheduler
@@ -152,14 +150,15 @@ def build(options: Options) -> Application:
     """Make all objects of the application; nothing is shown or started yet."""
     where = places(options.data_dir)
     preferences = Preferences() if options.is_fresh else load_preferences(where.config)
-    theme = options.theme if options.theme in set(ThemeChoice) else preferences.theme
+    overrides = {"language": options.language} if options.language else {}
+    if options.theme in set(ThemeChoice):
+        overrides["theme"] = options.theme
+    settings = SettingsStore(preferences, None if options.is_fresh else where.config, overrides)
     resources = resources_dir()
     app = QApplication.instance()
     assert app is not None
-    install_language(app, options.language or preferences.language, resources / "translations")
-    appearance = Appearance(
-        resources, ThemeChoice(theme), preferences.zoom, preferences.font_family
-    )
+    install_language(app, settings.values.language, resources / "translations")
+    appearance = Appearance(resources)
     shared = SharedEngine(start_engine)
     bridge = EngineBridge(shared.start)
     loaded_model = LoadedModel(
@@ -174,8 +173,7 @@ def build(options: Options) -> Application:
         bridge,
         loaded_model,
         appearance,
-        preferences,
-        None if options.is_fresh else where.config,
+        settings,
         resources=resources,
         open_library=options.open_library or _library_opener(where),
         places=None if options.is_fresh else where,
@@ -183,9 +181,6 @@ def build(options: Options) -> Application:
         datastore_dir=None if options.is_fresh else where.learned,
         make_server=partial(_make_server, shared),
     )
-    loaded_model.unload_after(preferences.unload_minutes)
-    loaded_model.use_device(preferences.device)
-    appearance.apply()
     return Application(bridge, loaded_model, appearance, window, options.model)
 
 

@@ -74,7 +74,6 @@ class Dialogs(QObject):
         self.server: ServerDialog | None = None
         self._training: TrainDialog | None = None
         self.imports = Tasks()
-        parts.settings.changed.connect(self._update_models)
 
     def end_work(self) -> None:
         """The window closes: what runs beside it is ended, and can be gone on with."""
@@ -156,10 +155,15 @@ class Dialogs(QObject):
             from app.server.server_dialog import ServerDialog
 
             settings = parts.settings
-            self.server = ServerDialog(parts.server, int(settings.values.server_port), parts.window)
-            self.server.switched.connect(lambda on: settings.set("serves", on))
-            self.server.port_chosen.connect(lambda port: settings.set("server_port", float(port)))
+            self.server = dialog = ServerDialog(parts.server, parts.window)
+            settings.follow("server", lambda now: dialog.show_port(int(now.server_port)))
+            dialog.switched.connect(self._serve)
+            dialog.port_chosen.connect(lambda port: settings.set(server_port=float(port)))
         _bring_up(self.server)
+
+    def _serve(self, on: bool) -> None:
+        self._parts.settings.set(serves=on)
+        self._parts.settings.apply("server")  # it may have failed, and is to be tried again
 
     def show_welcome(self) -> None:
         """Lead through the first steps."""
@@ -179,7 +183,7 @@ class Dialogs(QObject):
         model.download_requested.connect(lambda _offer: dialog.accept())
         model.gguf_requested.connect(dialog.accept)
         model.gguf_requested.connect(self.open_gguf)
-        parts.settings.set_silently(has_seen_welcome=True)
+        parts.settings.set(has_seen_welcome=True)
         dialog.open()
         model.look()
 
@@ -188,7 +192,7 @@ class Dialogs(QObject):
         settings = self._parts.settings
         chosen = settings.values
         if chosen.seen_version != VERSION:
-            settings.set_silently(seen_version=VERSION)
+            settings.set(seen_version=VERSION)
         if not chosen.has_seen_welcome:
             self.show_welcome()
         elif chosen.seen_version != VERSION:
@@ -348,18 +352,17 @@ class Dialogs(QObject):
         dialog = LibraryDialog(
             library,
             parts.appearance,
-            settings.values.device,
             parts.window,
             self._training,
             parts.models.endpoints,
         )
         dialog.machines.changed.connect(parts.models.list_endpoints)
         dialog.load_requested.connect(loaded_model.load)
-        dialog.offline_chosen.connect(lambda on: settings.set("is_offline", on))
+        dialog.offline_chosen.connect(lambda on: settings.set(is_offline=on))
         dialog.settings_requested.connect(lambda: self.show_settings("Models"))
         tab = dialog.installed
         tab.listed.connect(lambda: parts.models.list_installed(library, tab.items))
-        tab.cache_changed.connect(lambda folder: settings.set("models_dir", folder))
+        tab.cache_changed.connect(lambda folder: settings.set(models_dir=folder))
 
         def mark_loaded() -> None:
             tab.mark_loaded(loaded_model.choice.model_dir)
@@ -374,14 +377,10 @@ class Dialogs(QObject):
         loaded_model.changed.connect(mark_measured)
         mark_loaded()
         mark_measured()
+        for effect in ("device", "layers"):
+            settings.follow(effect, lambda now: dialog.use_device(now.device))
+        settings.follow("hub", lambda _now: dialog.follow_settings())
         return dialog
-
-    def _update_models(self, setting: str) -> None:
-        """Effects have acted on the setting by now."""
-        if self.models is not None and setting in ("device", "layers_dir"):
-            self.models.use_device(self._parts.settings.values.device)
-        elif self.models is not None and setting in ("is_offline", "models_dir"):
-            self.models.follow_settings()
 
     def _download(self, offer: PairOffer) -> None:
         """Download in the background, unless the user must agree to convert pickled heads first."""

@@ -1,18 +1,25 @@
-"""What a changed setting does at once."""
+"""What settings do: each effect runs at the start and whenever one of its settings changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app.chat.chat_page import ChatPage
+from app.chat.controller import ChatController
+from app.engine.loaded_model import LoadedModel
 from app.markdown.formats import Marking
+from app.server.server_switch import ServerSwitch
 from app.settings.hub import hub_settings
-from app.theme.appearance import ThemeChoice
-from app.window.parts import WindowParts
-from medusa_core.api import JobState, user_hub_settings, with_cache
-from medusa_core.loading.state import Phase
+from app.settings.preferences import Preferences
+from app.settings.store import SettingsStore
+from app.theme.appearance import Appearance, ThemeChoice
+from app.window.commands.table import CommandTable
+from app.window.known_models import KnownModels
+from medusa_core.api import JobState
 
 if TYPE_CHECKING:
     from medusa_core.api import Library
@@ -20,112 +27,109 @@ if TYPE_CHECKING:
 _RUNNING = (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING)
 
 
-class Effects(QObject):
-    """Lets the parts of the window follow the settings."""
+def apply_appearance(settings: SettingsStore, appearance: Appearance) -> None:
+    """Let the looks follow the settings; widgets that are made afterwards have them at once."""
+    settings.follow(
+        "appearance",
+        lambda now: appearance.use(ThemeChoice(now.theme), zoom=now.zoom, family=now.font_family),
+    )
 
-    def __init__(self, parts: WindowParts) -> None:
-        super().__init__(parts.window)
-        self._parts = parts
+
+def apply_to_chat(
+    settings: SettingsStore, page: ChatPage, chat: ChatController, commands: CommandTable
+) -> None:
+    """Let the chat and its keys follow the settings, and store what is chosen in the chat."""
+    page.header.recording_chosen.connect(lambda on: settings.set(records=on))
+    page.strip.marking_chosen.connect(lambda marking: settings.set(marking=marking.value))
+    page.panel_wanted.connect(lambda is_open: settings.set(shows_panel=is_open))
+    page.empty.hint_dismissed.connect(lambda: settings.set(has_read_hint=True))
+    commands.keys_chosen.connect(lambda keys: settings.set(shortcuts=keys))
+
+    def record(now: Preferences) -> None:
+        chat.records = now.records
+        page.header.show_recording(now.records)
+
+    def mark(now: Preferences) -> None:
+        page.strip.show_marking(Marking(now.marking))
+        chat.show_marking(Marking(now.marking))
+
+    settings.follow("records", record)
+    settings.follow("marking", mark)
+    settings.follow("panel", lambda now: page.show_panel(now.shows_panel))
+    settings.follow("hint", lambda now: page.empty.show_hint(not now.has_read_hint))
+    settings.follow("shortcuts", lambda now: commands.use_keys(now.shortcuts))
+
+
+def apply_to_server(settings: SettingsStore, server: ServerSwitch) -> None:
+    """Let other programs use the model if that is wanted; the engine has started."""
+    settings.follow(
+        "server",
+        lambda now: server.turn_on(int(now.server_port)) if now.serves else server.turn_off(),
+    )
+
+
+class ModelEffects(QObject):
+    """Lets the model, the library and its downloads follow the settings."""
+
+    def __init__(
+        self,
+        settings: SettingsStore,
+        loaded_model: LoadedModel,
+        models: KnownModels,
+        layers_dir: Callable[[], Path],
+    ) -> None:
+        """Begin.
+
+        Args:
+            settings: The settings.
+            loaded_model: The model.
+            models: Opens the library.
+            layers_dir: The folder for layers of models that are larger than memory.
+        """
+        super().__init__()
+        self._settings, self._loaded_model, self._models = settings, loaded_model, models
+        self._layers_dir = layers_dir
         self._has_started = False
-        self._waiting: set[int] = set()  # downloads that wait for the Hub
-        looks, loaded_model, store = parts.appearance, parts.loaded_model, parts.settings
-        self._acts: Mapping[str, Callable[[], None]] = {
-            "theme": lambda: looks.choose(ThemeChoice(store.values.theme)),
-            "zoom": lambda: looks.zoom_to(store.values.zoom),
-            "font_family": lambda: looks.use_family(store.values.font_family),
-            "records": self._record,
-            "unload_minutes": lambda: loaded_model.unload_after(store.values.unload_minutes),
-            "device": self._use_device,
-            "is_offline": self._deal_with_hub,
-            "models_dir": self._move_downloads,
-            "layers_dir": self._move_layers,
-            "serves": self.serve,
-            "server_port": self._move_server,
-            "marking": self._mark,
-            "shows_panel": lambda: parts.page.show_panel(store.values.shows_panel),
-            "shortcuts": lambda: parts.commands.use_keys(store.values.shortcuts),
-        }
-        loaded_model.go_offline(hub_settings(store.values).is_offline)
-        store.changed.connect(self._act)
-        parts.models.opened.connect(self._library_opened)
-
-    def _act(self, name: str) -> None:
-        if (act := self._acts.get(name)) is not None:
-            act()
-
-    def serve(self) -> None:
-        """Let programs use the model, or no longer."""
-        server, chosen = self._parts.server, self._parts.settings.values
-        if server is None:
-            return
-        if chosen.serves:
-            server.turn_on(int(chosen.server_port))
-        else:
-            server.turn_off()
-
-    def _move_server(self) -> None:
-        """Programs find the server at another port from now on."""
-        server = self._parts.server
-        if server is not None and server.is_on:
-            server.turn_off()
-            self.serve()
-
-    def _mark(self) -> None:
-        self._parts.page.strip.choose_marking(Marking(self._parts.settings.values.marking))
-
-    def _record(self) -> None:
-        records = self._parts.settings.values.records
-        self._parts.chat.records = records
-        self._parts.page.header.choose_recording(records)
-
-    def _use_device(self) -> None:
-        loaded_model = self._parts.loaded_model
-        loaded_model.use_device(self._parts.settings.values.device)
-        if loaded_model.status.phase is not Phase.ASLEEP:
-            loaded_model.load()
-
-    def _move_layers(self) -> None:
-        """An offloaded model reads its layers from the new folder, where they are written anew."""
-        library, loaded_model = self._parts.models.library, self._parts.loaded_model
-        layers_dir = self._parts.layers_dir
-        if loaded_model.choice.options.has_disk:
-            loaded_model.load(loaded_model.choice.with_layers_in(layers_dir))
-        if library is not None:
-            library.layers_dir = layers_dir
-
-    def _move_downloads(self) -> None:
-        library = self._parts.models.library
-        if library is not None and not self._parts.settings.values.models_dir:
-            default = user_hub_settings().cache_dir
-            library.change_settings(with_cache(library.settings, default))
-        self._deal_with_hub()
+        self._own_cache_dir: Path | None = None  # of the library, before a setting moves it
+        self._paused: set[int] = set()  # downloads that go on once the Hub may be asked
+        settings.follow("idle", lambda now: loaded_model.unload_after(now.unload_minutes))
+        settings.follow("device", lambda now: loaded_model.use_device(now.device))
+        settings.follow("layers", lambda _now: self._use_layers_dir())
+        settings.follow("hub", self._use_hub)
+        models.opened.connect(self._library_opened)
 
     def _library_opened(self, library: Library) -> None:
-        library.layers_dir = self._parts.layers_dir
-        self._deal_with_hub()
+        self._own_cache_dir = library.settings.cache_dir
+        self._settings.apply("layers")
+        self._settings.apply("hub")
 
-    def _deal_with_hub(self) -> None:
-        library = self._parts.models.library
-        self._parts.loaded_model.go_offline(hub_settings(self._parts.settings.values).is_offline)
+    def _use_layers_dir(self) -> None:
+        """An offloaded model reads its layers from this folder, where they are written anew."""
+        if (library := self._models.library) is not None:
+            library.layers_dir = self._layers_dir()
+        self._loaded_model.move_layers(self._layers_dir())
+
+    def _use_hub(self, now: Preferences) -> None:
+        library = self._models.library
+        self._loaded_model.go_offline(hub_settings(now).is_offline)
         if library is not None:
-            chosen = self._parts.settings.values
-            library.change_settings(hub_settings(chosen, library.settings))
-            self._let_downloads(library)
+            library.change_settings(hub_settings(now, library.settings, self._own_cache_dir))
+            self._control_downloads(library)
 
-    def _let_downloads(self, library: Library) -> None:
+    def _control_downloads(self, library: Library) -> None:
         """Downloads run while the Hub may be asked, and wait while it may not."""
         downloads = library.downloads
         if library.settings.is_offline:
             running = [job.id for job in downloads.jobs if job.state in _RUNNING]
             if self._has_started:
-                self._waiting |= set(running)
+                self._paused |= set(running)
                 for job_id in running:
                     downloads.pause(job_id)
         elif not self._has_started:
             self._has_started = True
             downloads.start()
         else:
-            waiting, self._waiting = self._waiting, set()
+            paused, self._paused = self._paused, set()
             for job in downloads.jobs:
-                if job.id in waiting:
+                if job.id in paused:
                     downloads.resume(job.id)

@@ -109,7 +109,7 @@ class FirstModel(QObject):
             self._parts.loaded_model.load(choice)
 
     def _decline(self) -> None:
-        self._parts.settings.set_silently(has_declined_first_model=True)
+        self._parts.settings.set(has_declined_first_model=True)
         self._close_card()
 
     def _load(self) -> None:

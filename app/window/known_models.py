@@ -187,10 +187,10 @@ class KnownModels(QObject):
     def _remember(self) -> None:
         choice = self._loaded_model.choice
         if choice.remote is not None:
-            self._settings.set_silently(model=choice)
+            self._settings.set(model=choice)
             self.changed.emit()
             return
-        self._settings.set_silently(model=choice, draft_models=self._draft_models_with(choice))
+        self._settings.set(model=choice, draft_models=self._draft_models_with(choice))
         self._choices[choice.model_dir] = choice
         self.changed.emit()
 

@@ -26,9 +26,7 @@ from app.history.sidebar import WIDTH_EM, Sidebar
 from app.history.titles import Titles
 from app.history.trace_archive import TraceArchive
 from app.insight.insight_panels import Insight
-from app.markdown.formats import Marking
 from app.server.server_switch import MakeServer, ServerSwitch
-from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.widgets.dropping import accept_copy
@@ -39,7 +37,7 @@ from app.window.commands.window_commands import (
     WindowCommands,
 )
 from app.window.dialogs import Dialogs
-from app.window.effects import Effects
+from app.window.effects import ModelEffects, apply_appearance, apply_to_chat, apply_to_server
 from app.window.error_actions import ErrorActions
 from app.window.first_model import FirstModel
 from app.window.geometry import Panels, WindowState
@@ -65,7 +63,7 @@ class MainWindow(QMainWindow):
     """The window of the application.
 
     Args:
-        config_dir: Where choices are kept; None forgets them.
+        settings: The user's choices.
         open_library: Opens the library when it is needed first; None offers none.
         places: Where this user's files lie; None keeps nothing of the window.
         history: Where conversations are kept; None keeps none, and lists none.
@@ -104,8 +102,7 @@ class MainWindow(QMainWindow):
         bridge: EngineBridge,
         loaded_model: LoadedModel,
         appearance: Appearance,
-        preferences: Preferences,
-        config_dir: Path | None,
+        settings: SettingsStore,
         *,
         resources: Path,
         open_library: OpenLibrary | None = None,
@@ -119,7 +116,9 @@ class MainWindow(QMainWindow):
         self.loaded_model = loaded_model
         self._bridge = bridge
         self._appearance = appearance
-        self.settings = SettingsStore(preferences, config_dir)
+        self.settings = settings
+        apply_appearance(settings, appearance)
+        config_dir = settings.folder
         presets = Presets(config_dir)
         self.page = ChatPage(appearance, presets, make_seed)
         self.chat = ChatController(self.page, bridge, loaded_model, appearance)
@@ -132,7 +131,7 @@ class MainWindow(QMainWindow):
         self.insight = Insight(
             self, self.chat, bridge, loaded_model, appearance, lambda: self.page.readable_height
         )
-        self.commands = CommandTable(self, preferences.shortcuts)
+        self.commands = CommandTable(self)
         self.sidebar = Sidebar(appearance)
         self.history: HistoryController | None = None
         self.titles: Titles | None = None
@@ -160,7 +159,9 @@ class MainWindow(QMainWindow):
             places=places,
             server=self.server,
         )
-        self._effects = Effects(parts)  # before dialogs, which show what has taken effect
+        self._model_effects = ModelEffects(
+            settings, loaded_model, self.models, lambda: parts.layers_dir
+        )
         self.dialogs = Dialogs(parts)
         self.error_actions = ErrorActions(parts, self.dialogs.show_diagnostics)
         self.notices = JobNotices(parts, self.dialogs)
@@ -173,8 +174,8 @@ class MainWindow(QMainWindow):
         )
         self.wants_restart = self._is_closed = False
         self._build()
-        self._show_preferences(preferences)
         self._connect()
+        apply_to_chat(settings, self.page, self.chat, self.commands)
         if presets.trouble is not None:
             self.chat.errors.show_error(presets.trouble.message, presets.trouble.hint)
 
@@ -186,8 +187,8 @@ class MainWindow(QMainWindow):
 
     def serve(self) -> None:
         """Let other programs use the model, if that is wanted; the engine has started."""
-        if self.settings.values.serves:
-            self._effects.serve()
+        if self.server is not None:
+            apply_to_server(self.settings, self.server)
 
     def restart(self) -> None:
         """Close the window, which saves everything, and start the application again."""
@@ -289,34 +290,18 @@ class MainWindow(QMainWindow):
         )
         self.page.composer.setFocus()
 
-    def _show_preferences(self, preferences: Preferences) -> None:
-        self.page.show_panel(preferences.shows_panel)
-        self.page.strip.choose_marking(Marking(preferences.marking))
-        self.page.header.choose_recording(preferences.records)
-        self.chat.records = preferences.records
-        self.page.empty.show_hint(not preferences.has_read_hint)
-
     def _connect(self) -> None:
-        page, settings, dialogs = self.page, self.settings, self.dialogs
+        page, dialogs = self.page, self.dialogs
         self._appearance.changed.connect(page.restyle)
         self._appearance.changed.connect(self.sidebar.restyle)
         self.models.changed.connect(self._offer_models)
         self.loaded_model.chosen.connect(self._focus_message)
         self.error_actions.restart_requested.connect(self.restart)
         self.notices.notifier.clicked.connect(self.come_to_front)
-        self.commands.keys_changed.connect(
-            lambda: settings.set_silently(shortcuts=self.commands.chosen)
-        )
-        page.strip.marking_changed.connect(
-            lambda marking: settings.set_silently(marking=marking.value)
-        )
-        page.panel_shown.connect(lambda is_open: settings.set_silently(shows_panel=is_open))
-        page.empty.hint_dismissed.connect(self._dismiss_hint)
         page.empty.models_requested.connect(dialogs.show_models)
         page.header.models_requested.connect(dialogs.show_models)
         page.header.gguf_requested.connect(dialogs.open_gguf)
         page.composer.model_attached.connect(dialogs.offer_to_load)
-        page.header.recording_chosen.connect(lambda on: settings.set("records", on))
         page.settings_panel.measure.requested.connect(self.loaded_model.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
@@ -325,10 +310,6 @@ class MainWindow(QMainWindow):
         focused = self.focusWidget()
         if not isinstance(focused, QLineEdit | QPlainTextEdit | QTextEdit):
             self.page.composer.setFocus()
-
-    def _dismiss_hint(self) -> None:
-        self.page.empty.show_hint(False)
-        self.settings.set_silently(has_read_hint=True)
 
     def _offer_models(self) -> None:
         by_name = sorted(self.models.choices, key=_place_and_name)

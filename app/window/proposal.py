@@ -136,7 +136,7 @@ class Proposal(QObject):
         if job.state is JobState.DOWNLOADING and job.bytes_per_s:
             self._bytes_per_s = job.bytes_per_s
         if job.state is JobState.READY and self._bytes_per_s:
-            self._parts.settings.set_silently(download_mb_per_s=round(self._bytes_per_s / 1e6, 1))
+            self._parts.settings.set(download_mb_per_s=round(self._bytes_per_s / 1e6, 1))
         if job.id != self._job_id or self.card is None:
             return
         if job.state is JobState.READY:

@@ -101,7 +101,7 @@ class SettingsExchange(QObject):
         except MedusaError as error:
             parts.chat.errors.show_error(error.message, error.hint)
             return False
-        parts.settings.set_all(planned.preferences)
+        parts.settings.set(**planned.preferences)
         panel = parts.page.settings_panel
         panel.presets.show_settings(panel.settings())
         log.info("settings were imported: %s", ", ".join(planned.preferences) or "presets")

@@ -25,7 +25,7 @@ class ModelsPage(KeysPage):
     """
 
     def __init__(self, store: SettingsStore, appearance: Appearance, token_box: TokenBox) -> None:
-        self.device_box = DeviceBox(lambda device: store.set("device", device))
+        self.device_box = DeviceBox(lambda device: store.set(device=device))
         self.token_box = token_box
         super().__init__(SettingsPage.MODELS, store, appearance, {"device": self.device_box.editor})
         self.add_row(

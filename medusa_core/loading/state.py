@@ -109,6 +109,11 @@ class ModelState:
         self._loads: dict[str, ModelChoice] = {}  # of this run, as answers refer to theirs
         self._load_id = ""
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a load was requested and the model hasn't been unloaded since."""
+        return bool(self._load_id) and self.status.phase is not Phase.ASLEEP
+
     def load(self, choice: ModelChoice | None = None) -> LoadModel | LoadRemote:
         """The command that loads a model, or the chosen one again."""
         wanted = self.choice = choice or self.choice

@@ -50,8 +50,8 @@ def long_conversation(num_messages: int) -> Conversation:
 def measure(num_messages: int) -> dict[str, float]:
     """Open a conversation, scroll up and down again, and jump about."""
     app = QApplication.instance() or QApplication(sys.argv[:1])
-    appearance = Appearance(resources_dir(), ThemeChoice.LIGHT)
-    appearance.apply()
+    appearance = Appearance(resources_dir())
+    appearance.use(ThemeChoice.LIGHT)
     view = ConversationView(appearance)
     view.resize(1120, 700)
     view.show()

@@ -216,7 +216,7 @@ class Tour:
             raise TourError(loaded_model.status.failed.message)
         await self._until(lambda: loaded_model.status.calibrated is not None, LOAD_TIMEOUT_S)
         await self._take("empty")
-        self._app.window.settings.set("learns", False)
+        self._app.window.settings.set(learns=False)
 
     async def _visit_chat(self) -> None:
         """Conversations, settings, and an answer with all that answers may hold."""
@@ -342,7 +342,7 @@ class Tour:
     async def _visit_server(self) -> None:
         """The server, with requests of a program that this is itself."""
         window = self._app.window
-        window.settings.set("server_port", float(_free_port()))
+        window.settings.set(server_port=float(_free_port()))
         window.dialogs.show_server()
         dialog, server = window.dialogs.server, window.server
         assert dialog is not None
@@ -405,7 +405,7 @@ class Tour:
         """Save a screen in every theme; with nothing to wait for, at the same moment in all."""
         answers = self._app.window.chat.answers
         for theme in self._themes:
-            self._app.appearance.choose(theme)
+            self._app.appearance.use(theme)
             if settle_s:
                 await asyncio.sleep(settle_s)
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)

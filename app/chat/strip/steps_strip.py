@@ -62,10 +62,10 @@ class StepsStrip(QFrame):
         is_short: Only the line of figures is shown.
 
     Signals:
-        marking_changed: They are to be marked like this (a `Marking`).
+        marking_chosen: They are to be marked like this (a `Marking`).
     """
 
-    marking_changed = Signal(object)
+    marking_chosen = Signal(object)
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -88,7 +88,6 @@ class StepsStrip(QFrame):
         name_box(self.marks_box, self.tr("Marks in the text"))
         for marking, name in MARKING_NAMES.items():
             self.marks_box.addItem(self.tr(name), marking)
-        self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
         explain(
             self.marks_box,
             self.tr(
@@ -98,7 +97,7 @@ class StepsStrip(QFrame):
             ),
         )
         self.marks_box.currentIndexChanged.connect(
-            lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))
+            lambda index: self.marking_chosen.emit(Marking(self.marks_box.itemData(index)))
         )
         self._column = QVBoxLayout(self)
         self._row = QHBoxLayout()
@@ -128,8 +127,8 @@ class StepsStrip(QFrame):
         self._marks = [Mark(source, head + 1) for head in range(num_heads)]
         self._show()
 
-    def choose_marking(self, marking: Marking) -> None:
-        """Show and tell that tokens are marked like this."""
+    def show_marking(self, marking: Marking) -> None:
+        """Show that tokens are marked like this."""
         self.marks_box.setCurrentIndex(self.marks_box.findData(marking))
 
     def begin(self, *, has_answers: bool = False) -> None:

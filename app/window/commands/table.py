@@ -19,22 +19,26 @@ _PORTABLE = QKeySequence.SequenceFormat.PortableText
 class CommandTable(QObject):
     """Commands by their names.
 
+    Keys that aren't the default ones are a setting: `choose_keys` and the resets emit what that is
+    to be, and `use_keys` puts it into effect.
+
     Signals:
-        keys_changed: A command has other keys; `chosen` says which differ from the default ones.
+        keys_chosen: The user wants these keys (a mapping by name) instead of the default ones.
+        keys_changed: Commands have other keys.
     """
 
+    keys_chosen = Signal(object)
     keys_changed = Signal()
 
-    def __init__(self, window: QWidget, chosen: Mapping[str, str]) -> None:
-        """Begin without commands.
+    def __init__(self, window: QWidget) -> None:
+        """Begin without commands; they have default keys.
 
         Args:
             window: Hears the keys.
-            chosen: Keys of commands that aren't the default ones, by name.
         """
         super().__init__(window)
         self._window = window
-        self._chosen = dict(chosen)
+        self._chosen: dict[str, str] = {}
         self._commands: dict[str, AppCommand] = {}
         self._actions: dict[str, QAction] = {}
 
@@ -42,11 +46,6 @@ class CommandTable(QObject):
     def commands(self) -> tuple[AppCommand, ...]:
         """All commands, in the order they were added."""
         return tuple(self._commands.values())
-
-    @property
-    def chosen(self) -> Mapping[str, str]:
-        """Keys that aren't the usual ones, those of commands that aren't here included."""
-        return dict(self._chosen)
 
     def add(self, commands: Iterable[AppCommand]) -> None:
         """Take commands into the table; a name that is there already is an error."""
@@ -81,12 +80,14 @@ class CommandTable(QObject):
 
     def choose_keys(self, name: str, keys: str) -> None:
         """Give a command other keys; whoever had one of them loses it."""
-        wanted = set(_sequences(keys))
+        wanted, chosen = set(_sequences(keys)), {name: keys}
         for other in self.holders(name, keys):
             left = [one for one in _sequences(self.keys(other.name)) if one not in wanted]
-            self._set(other.name, QKeySequence.listToString(left, _PORTABLE))
-        self._set(name, keys)
-        self.keys_changed.emit()
+            chosen[other.name] = QKeySequence.listToString(left, _PORTABLE)
+        others = {one: kept for one, kept in self._chosen.items() if one not in chosen}
+        self.keys_chosen.emit(
+            others | {one: k for one, k in chosen.items() if self._differs(one, k)}
+        )
 
     def holders(self, name: str, keys: str) -> tuple[AppCommand, ...]:
         """The other commands that have one of these keys."""
@@ -102,9 +103,10 @@ class CommandTable(QObject):
         self.choose_keys(name, "; ".join(self._commands[name].keys))
 
     def use_keys(self, chosen: Mapping[str, str]) -> None:
-        """Take the keys of another computer, by the names of commands; others get usual ones."""
-        if self._chosen == dict(chosen):
-            return
+        """Give commands these keys, by their names, and the default ones to all others.
+
+        Keys of commands that aren't here are kept for when they are.
+        """
         self._chosen = dict(chosen)
         for command in self._commands.values():
             self._give_keys(command)
@@ -112,18 +114,11 @@ class CommandTable(QObject):
 
     def reset_all(self) -> None:
         """Give all commands their usual keys again."""
-        for command in self._commands.values():
-            self._chosen.pop(command.name, None)
-            self._give_keys(command)
-        self.keys_changed.emit()
+        unknown = {name: keys for name, keys in self._chosen.items() if name not in self._commands}
+        self.keys_chosen.emit(unknown)
 
-    def _set(self, name: str, keys: str) -> None:
-        command = self._commands[name]
-        if _sequences(keys) == _sequences("; ".join(command.keys)):
-            self._chosen.pop(name, None)
-        else:
-            self._chosen[name] = keys
-        self._give_keys(command)
+    def _differs(self, name: str, keys: str) -> bool:
+        return _sequences(keys) != _sequences("; ".join(self._commands[name].keys))
 
     def _give_keys(self, command: AppCommand) -> None:
         self._actions[command.name].setShortcuts(_sequences(self.keys(command.name)))

@@ -254,9 +254,9 @@ class WindowCommands(QObject):
         """Take the other theme, and keep to it whatever the system says."""
         is_dark = self._parts.appearance.theme.is_dark
         choice = ThemeChoice.LIGHT if is_dark else ThemeChoice.DARK
-        self._parts.settings.set("theme", choice.value)
+        self._parts.settings.set(theme=choice.value)
 
     def _zoom(self, steps: int) -> None:
         """Make everything larger or smaller; 0 goes back to normal."""
         scale = self._parts.appearance.scale
-        self._parts.settings.set("zoom", scale.zoomed(steps).zoom if steps else 1.0)
+        self._parts.settings.set(zoom=scale.zoomed(steps).zoom if steps else 1.0)

@@ -18,6 +18,7 @@ from app.engine.bridge import (
 )
 from app.engine.loaded_model import LoadedModel
 from app.settings.preferences import Preferences
+from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window.main_window import MainWindow
 from medusa_core.api import resources_dir
@@ -46,8 +47,8 @@ def patience() -> None:
 @pytest.fixture
 def appearance(qtbot: QtBot) -> Appearance:
     """The light theme, applied."""
-    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
-    looks.apply()
+    looks = Appearance(resources_dir())
+    looks.use(ThemeChoice.LIGHT)
     looks.legend.learn(SOURCES, RULES)
     return looks
 
@@ -68,7 +69,12 @@ def windows(
     bridges: list[EngineBridge] = []
     seeds = count(100)
 
-    def open_on(start: EngineFactory, model: Model | None = None, **kept: Any) -> MainWindow:
+    def open_on(
+        start: EngineFactory,
+        model: Model | None = None,
+        settings: SettingsStore | None = None,
+        **kept: Any,
+    ) -> MainWindow:
         bridge = EngineBridge(start)
         bridges.append(bridge)
         choice = demo_choice() if model is None else ModelChoice("Other", *model)
@@ -77,8 +83,7 @@ def windows(
             bridge,
             loaded_model,
             looks,
-            Preferences(),
-            folder,
+            settings or SettingsStore(Preferences(), folder),
             resources=resources_dir(),
             make_seed=lambda: next(seeds),
             **kept,
@@ -86,6 +91,7 @@ def windows(
         window.show()
         bridge.start()
         loaded_model.load()
+        window.serve()
         return window
 
     with pytest.MonkeyPatch.context() as patch:
@@ -127,8 +133,8 @@ def lasting_window(
     request: pytest.FixtureRequest, folder: Path, start: EngineFactory
 ) -> Iterator[MainWindow]:
     """A window for several tests, ready to be asked; its step costs are measured."""
-    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
-    looks.apply()
+    looks = Appearance(resources_dir())
+    looks.use(ThemeChoice.LIGHT)
     looks.legend.learn(SOURCES, RULES)
     with windows(looks, folder) as open_on:
         window = open_on(start)

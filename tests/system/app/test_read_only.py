@@ -41,7 +41,7 @@ async def chat(application):
         window.chat.send(prompt)
         await until(lambda: not window.chat.is_busy)
         told.append(window.chat.answers[-1].document.text)
-    window.settings.set("theme", "dark")
+    window.settings.set(theme="dark")
     window.dialogs.show_models()
     await asyncio.sleep(1)
     cards = [(card.message, card.hint) for card in window.page.errors.cards]

@@ -79,7 +79,8 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
     from app.engine.bridge import EngineBridge
     from app.engine.loaded_model import LoadedModel
     from app.settings.preferences import Preferences
-    from app.theme.appearance import Appearance, ThemeChoice
+    from app.settings.store import SettingsStore
+    from app.theme.appearance import Appearance
     from app.window.main_window import MainWindow
     from medusa_core.api import resources_dir
     from medusa_core.loading.choice import demo_choice
@@ -94,12 +95,12 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
         return FakeEngine(Script(answer=answer)).start(slowly)
 
     qapp = QApplication([])
-    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
+    looks = Appearance(resources_dir())
     bridge = EngineBridge(start)
     loaded_model = LoadedModel(bridge, demo_choice())
     seeds = count(1)
     window = MainWindow(
-        *(bridge, loaded_model, looks, Preferences(), folder),
+        *(bridge, loaded_model, looks, SettingsStore(Preferences(), folder)),
         resources=resources_dir(),
         make_seed=lambda: next(seeds),
         history=History(folder / "history.db"),

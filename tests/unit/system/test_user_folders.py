@@ -48,7 +48,7 @@ WINDOW = """
 import sys
 from app.window.application import Options, run
 async def look(application):
-    application.window.settings.set("theme", "dark")
+    application.window.settings.set(theme="dark")
     application.window.close()
     application.close()
     return 0

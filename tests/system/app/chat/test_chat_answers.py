@@ -63,7 +63,7 @@ def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_ready: Open) -> Non
     text = answer.view.toPlainText()
     ranges = answer.marked_ranges()
     assert len(underlines(answer)) == 3  # none and two heads
-    window.page.strip.choose_marking(Marking.OFF)
+    window.page.strip.show_marking(Marking.OFF)
     assert answer.document.marking is Marking.OFF
     assert answer.marked_ranges() == ()
     assert underlines(answer) == {""}

@@ -400,7 +400,7 @@ def test_the_smallest_window_shows_all_of_header_and_strip_in_one_row(
     window, _ = ready
     page = window.page
     for zoom, has_panel in product((1.0, MAX_ZOOM), (False, True)):
-        window.settings.set("zoom", zoom)
+        window.settings.set(zoom=zoom)
         page.show_panel(has_panel)
         window.resize(QSize(700, 500))
         qtbot.waitUntil(lambda: window.size() == QSize(700, 500) and page.width() == 700)

@@ -109,7 +109,7 @@ def test_keys_walk_along_the_bars_and_choose(panel: ChatSettingsPanel, key: Qt.K
 def test_bars_are_as_long_as_drafters_are_fast(
     panel: ChatSettingsPanel, appearance: Appearance, choice: ThemeChoice
 ) -> None:
-    appearance.choose(choice)
+    appearance.use(choice)
     panel.restyle()
     race, theme = panel.race, appearance.theme
     picture = race.viewport().grab().toImage()

@@ -80,10 +80,10 @@ def test_news_are_told_once_after_an_update_and_never_at_a_first_start(
     window.dialogs.greet_once()
     assert shown(window) == []
     assert load_preferences(tmp_path).seen_version == VERSION
-    settings.set_silently(has_seen_welcome=True)
+    settings.set(has_seen_welcome=True)
     window.dialogs.greet_once()
     assert shown(window) == []
-    settings.set_silently(seen_version="")
+    settings.set(seen_version="")
     window.dialogs.greet_once()
     (dialog,) = shown(window)
     assert own_releases()[0].changes[0].replace("`", "") in dialog.text.toPlainText()

@@ -85,10 +85,10 @@ def test_the_switch_stops_learning_and_deletes_what_was_learned(
     window, engine = open_saved()
     ask(qtbot, window, "one")
     update_datastore(learned, window)
-    window.settings.set("learns", False)
+    window.settings.set(learns=False)
     assert SECRET.tobytes() not in left_in(learned)
     ask(qtbot, window, "two")
-    window.settings.set("learns", True)
+    window.settings.set(learns=True)
     ask(qtbot, window, "three")
     assert [one.updates_datastore for one in engine.of_kind(Generate)] == [True, False, True]
 

@@ -66,7 +66,7 @@ def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
     qtbot: QtBot, open_ready: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, engine = open_ready()
-    window.page.strip.choose_marking(Marking.ACCEPTED)
+    window.page.strip.show_marking(Marking.ACCEPTED)
     dialog = window.insight.open_compare()
     dialog.edit.setText("Hello")
     dialog.start()
@@ -74,7 +74,7 @@ def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
     assert all(r.records for r in engine.of_kind(Generate) if isinstance(r, Generate))
     plain, medusa = dialog.answers
     assert {answer.document.marking for answer in dialog.answers} == {Marking.ACCEPTED}
-    window.page.strip.choose_marking(Marking.OFF)
+    window.page.strip.show_marking(Marking.OFF)
     assert {answer.document.marking for answer in dialog.answers} == {Marking.OFF}
     cards: list[str] = []
     monkeypatch.setattr(QToolTip, "showText", lambda _at, html, _view: cards.append(html))

@@ -1,5 +1,6 @@
 """What models run on: offered with the reason where it can't be, kept, and used at once."""
 
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -10,7 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
 from app.settings.device_box import DeviceBox
-from app.settings.preferences import load_preferences
+from app.settings.preferences import Preferences, load_preferences
+from app.settings.store import SettingsStore
 from medusa_core.api import DeviceOffer, Library
 from medusa_core.cli.plan import shape_config
 from medusa_core.memory import budget
@@ -56,6 +58,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     open_ready: Open,
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     offers = (
         DeviceOffer("", "GTX 1080"),
@@ -63,8 +66,8 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
         DeviceOffer("cpu", "Processor"),
     )
     monkeypatch.setattr("medusa_core.memory.probe.offered_devices", lambda: offers)
-    window, engine = open_ready()
-    window.settings.set_silently(device="cuda:7")
+    store = SettingsStore(Preferences(device="cuda:7"), tmp_path)
+    window, engine = open_ready(settings=store)
 
     async def work() -> None:
         window.dialogs.show_settings("Models")
@@ -92,7 +95,7 @@ def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
     run: Run, open_ready: Open, library: Library
 ) -> None:
     window, _ = open_ready(open_library=lambda: library)
-    window.settings.set_silently(device="cuda:3")
+    window.settings.set(device="cuda:3")
 
     async def work() -> None:
         window.dialogs.show_models()

@@ -139,7 +139,7 @@ def test_who_declines_is_not_asked_again_but_can_ask_for_it(window: MainWindow) 
     assert window.first_model.card is None
     window.commands.action("first-model").trigger()
     assert window.first_model.card is not None
-    window.settings.set_silently(is_offline=True)
+    window.settings.set(is_offline=True)
     window.first_model.card.fetch_button.click()
     assert "Offline mode" in window.first_model.card.label.text()
 

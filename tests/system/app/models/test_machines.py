@@ -218,13 +218,13 @@ def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
     connected(tmp_path, endpoint)
     window = open_remote(open_window, qtbot)
     num_asked = len(endpoint.asked)
-    window.settings.set("is_offline", True)
+    window.settings.set(is_offline=True)
     qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
     window.chat.send("Hello?")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert any("Offline mode is on" in card.message for card in errors(window))
     assert len(endpoint.asked) == num_asked
-    window.settings.set("is_offline", False)
+    window.settings.set(is_offline=False)
     window.loaded_model.load()
     qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
     assert ask(qtbot, window, "Hello?").has_text

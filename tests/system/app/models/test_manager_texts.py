@@ -260,11 +260,11 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
         assert window.models.open_library() is library
         job = library.downloads.add(Pair("org/big"))
         await until(lambda: library.downloads.jobs[0].done_bytes > 0)
-        window.settings.set("is_offline", True)
+        window.settings.set(is_offline=True)
         await library.downloads.wait(job.id)
         assert library.downloads.jobs[0].state is JobState.PAUSED
         library.change_settings(replace(library.settings, bytes_per_s=0))
-        window.settings.set("is_offline", False)
+        window.settings.set(is_offline=False)
         await until(lambda: library.downloads.jobs[0].state is JobState.READY)
         await library.downloads.close()
 

@@ -10,6 +10,7 @@ from app import __main__ as program
 from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.settings.preferences import Preferences
+from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.window.application import EXIT_RESTART, Application, Options
 from app.window.main_window import MainWindow
@@ -43,8 +44,7 @@ def test_it_is_loaded_instead_of_the_last_one_or_that_one_if_it_cant_be(
         bridge,
         loaded_model,
         appearance,
-        Preferences(),
-        tmp_path,
+        SettingsStore(Preferences(), tmp_path),
         resources=resources_dir(),
         open_library=lambda: library,
     )

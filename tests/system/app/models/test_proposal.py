@@ -97,7 +97,7 @@ def test_a_download_that_fails_says_why_and_can_be_tried_again(
 
 
 def test_offline_it_says_so_and_offers_nothing(run: Run, window: MainWindow) -> None:
-    window.settings.set("is_offline", True)
+    window.settings.set(is_offline=True)
 
     async def act() -> None:
         await window.proposal.look()

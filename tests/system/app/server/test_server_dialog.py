@@ -34,7 +34,7 @@ def servers() -> Servers:
 @pytest.fixture
 def dialog(qtbot: QtBot, servers: Servers) -> ServerDialog:
     switch = ServerSwitch(servers.make)
-    shown = ServerDialog(switch, 8642)
+    shown = ServerDialog(switch)
     shown.switched.connect(lambda on: switch.turn_on(8642) if on else switch.turn_off())
     qtbot.addWidget(shown)
     shown.show()
@@ -129,7 +129,7 @@ def test_a_server_that_cannot_be_made_says_why(qtbot: QtBot) -> None:
     def make(port: int, events: ServerEvents) -> ScriptedServer:
         raise MissingExtraError("This needs uvicorn.", "Install it.")
 
-    dialog = ServerDialog(switch := ServerSwitch(make), 8642)
+    dialog = ServerDialog(switch := ServerSwitch(make))
     qtbot.addWidget(dialog)
     switch.turn_on(8642)
     assert switch.status.phase is ServerPhase.FAILED

@@ -12,22 +12,25 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.markdown.formats import Marking
 from app.settings.declaration import SettingsPage
 from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of
 from app.settings.hub import hub_settings
 from app.settings.preferences import (
     DECLARATIONS,
+    EFFECTS,
     FILE_NAME,
     Preferences,
     load_preferences,
     save_preferences,
 )
 from app.settings.storage_page import StoragePage
+from app.settings.store import SettingsStore
 from app.settings.token_box import TokenBox
 from app.window.commands.shortcuts_page import ShortcutsPage
 from app.window.settings_pages import ModelsPage
-from medusa_core.api import HubSettings
+from medusa_core.api import History, HubSettings, exported_names
 from medusa_core.messages import LoadModel
 from tests.support.hub.fixtures import LoopbackHub, hub, settings
 from tests.support.window.fixtures import Open
@@ -45,7 +48,8 @@ def test_every_field_is_declared_with_a_value_that_its_kind_takes() -> None:
     for name, declared in DECLARATIONS.items():
         value = getattr(usual, name)
         assert declared.kind.read(declared.kind.write(value)) == value, name
-        assert (declared.page is SettingsPage.HIDDEN) == (not declared.label), name
+        is_read = declared.page is not SettingsPage.HIDDEN or name in exported_names()
+        assert is_read == bool(declared.label), name
 
 
 def test_a_wrong_key_costs_no_other_one(tmp_path: Path) -> None:
@@ -71,8 +75,9 @@ def test_every_setting_has_an_editor_with_a_name(qtbot: QtBot) -> None:
         chosen: list[object] = []
         editor = editor_of(DECLARATIONS[name], chosen.append)
         qtbot.addWidget(editor.widget)
-        editor.show(getattr(Preferences(), name))
-        assert chosen == [], name
+        value = getattr(Preferences(), name)
+        editor.show(value)
+        assert chosen in ([], [value]), name
         assert editor.widget.accessibleName(), name
         assert editor.widget.accessibleDescription(), name
 
@@ -94,7 +99,7 @@ def test_settings_take_effect_at_once_and_are_kept(
         ("is_offline", True),
         ("device", "cpu"),
     ):
-        store.set(name, value)
+        store.set(**{name: value})
     assert page.editors["is_offline"].widget.isChecked()  # type: ignore[attr-defined]
     assert window._appearance.theme.name == "contrast"
     assert window._appearance.scale.zoom == 1.5
@@ -113,11 +118,57 @@ def test_settings_take_effect_at_once_and_are_kept(
     run(work)
 
 
+def test_effects_run_at_the_start_as_they_do_on_a_change(
+    qtbot: QtBot, open_ready: Open, tmp_path: Path
+) -> None:
+    history = History(tmp_path / "history.db")
+    kept = SettingsStore(
+        Preferences(records=False, marking="off", shows_panel=True, has_read_hint=True), tmp_path
+    )
+    window, _ = open_ready(settings=kept, history=history, datastore_dir=tmp_path, make_server=None)
+    page = window.page
+    assert kept.followed == EFFECTS - {"server"}
+    assert not window.chat.records
+    assert not page.header.record_action.isChecked()
+    assert window.chat.marking is Marking.OFF
+    assert page.strip.marks_box.currentData() == "off"
+    assert page.settings_panel.isVisible()
+    page.header.record_action.trigger()
+    page.strip.marks_box.setCurrentIndex(2)
+    page.header.panel_button.click()
+    stored = load_preferences(tmp_path)
+    assert (stored.records, stored.marking, stored.shows_panel) == (True, "heads", False)
+    assert window.chat.records
+    assert page.settings_panel.isHidden()
+
+
+def test_a_value_of_the_command_line_is_not_stored(tmp_path: Path) -> None:
+    save_preferences(Preferences(theme="dark"), tmp_path)
+    store = SettingsStore(load_preferences(tmp_path), tmp_path, {"theme": "light"})
+    themes: list[str] = []
+    store.follow("appearance", lambda now: themes.append(now.theme))
+    store.set(zoom=1.2)
+    assert (load_preferences(tmp_path).theme, load_preferences(tmp_path).zoom) == ("dark", 1.2)
+    store.set(theme="contrast")
+    assert load_preferences(tmp_path).theme == "contrast"
+    assert themes == ["light", "light", "contrast"]
+
+
+def test_showing_a_rounded_number_chooses_nothing(qtbot: QtBot) -> None:
+    chosen: list[object] = []
+    editor = editor_of(DECLARATIONS["zoom"], chosen.append)
+    qtbot.addWidget(editor.widget)
+    editor.show(1.127)
+    assert chosen == []
+    editor.widget.setValue(120)  # type: ignore[attr-defined]
+    assert chosen == [1.2]
+
+
 def test_offline_is_remembered_and_no_request_leaves(
     qtbot: QtBot, open_fake: Open, tmp_path: Path
 ) -> None:
     window, _ = open_fake()
-    window.settings.set("is_offline", True)
+    window.settings.set(is_offline=True)
     assert load_preferences(tmp_path).is_offline
     assert hub_settings(window.settings.values).is_offline
     assert hub_settings(window.settings.values, HubSettings(token="t")).token == "t"

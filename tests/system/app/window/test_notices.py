@@ -245,10 +245,10 @@ def test_long_answers_are_told_without_what_they_are_about(
     monkeypatch.setattr(job_notices, "LONG_ANSWER_S", 0.0)
     ask(qtbot, window, "And of Spain?")
     assert service.notices == [DesktopNotification("An answer is ready")]
-    window.settings.set("names_in_notices", True)
+    window.settings.set(names_in_notices=True)
     ask(qtbot, window, "And of Italy?")
     assert service.notices[1:] == [DesktopNotification("An answer is ready", "A short one")]
-    window.settings.set("notifies", False)
+    window.settings.set(notifies=False)
     ask(qtbot, window, "And of Malta?")
     assert len(service.notices) == 2
 
@@ -303,7 +303,7 @@ def test_other_jobs_are_told_and_a_click_brings_the_window_up(
     hear._watch_downloads(cast(Library, library))
     library.tell(0, JobState.READY)
     library.tell(1, JobState.VERIFYING)
-    window.settings.set("names_in_notices", True)
+    window.settings.set(names_in_notices=True)
     library.tell(1, JobState.FAILED)
     library.tell(1, JobState.DOWNLOADING)
     library.tell(1, JobState.READY)

@@ -58,7 +58,7 @@ def test_each_bar_is_filled_as_things_lie(
     picture.show_policy(POLICY, SIZES)
     picture.resize(600, 200)
     picture.show()
-    appearance.choose(choice)
+    appearance.use(choice)
     picture.restyle()
     weights, cache, states = picture.findChildren(ShareBar)
     for bar, shares in ((weights, POLICY.weights), (cache, POLICY.cache)):

@@ -26,7 +26,7 @@ THEMES = pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK]
 
 @pytest.fixture
 def shown(appearance: Appearance, choice: ThemeChoice) -> Appearance:
-    appearance.choose(choice)
+    appearance.use(choice)
     appearance.legend.learn(SOURCES, RULES, {})
     return appearance
 

@@ -89,7 +89,7 @@ def test_a_special_token_at_the_end_is_drawn_whole(
 def test_a_block_is_framed_in_the_colour_of_its_source(
     appearance: Appearance, choice: ThemeChoice, qtbot: QtBot
 ) -> None:
-    appearance.choose(choice)
+    appearance.use(choice)
     view = TreeView(appearance)
     qtbot.addWidget(view)
     view.resize(900, 200)

@@ -263,7 +263,7 @@ def test_a_pickle_is_converted_only_with_consent(
 def test_the_dialog_follows_the_theme(dialog: LibraryDialog, appearance: Appearance) -> None:
     card(dialog, 8)
     before = [segment.colour for segment in dialog.discover.details.bar.segments]
-    appearance.choose(ThemeChoice.DARK)
+    appearance.use(ThemeChoice.DARK)
     assert [s.colour for s in dialog.discover.details.bar.segments] != before
 
 

@@ -211,21 +211,21 @@ def test_the_bundled_fonts_are_used(appearance: Appearance) -> None:
 
 def test_choosing_a_theme_changes_colours_and_tells(appearance: Appearance, qtbot: QtBot) -> None:
     with qtbot.waitSignal(appearance.changed):
-        appearance.choose(ThemeChoice.DARK)
+        appearance.use(ThemeChoice.DARK)
     assert appearance.theme is DARK
-    appearance.choose(ThemeChoice.LIGHT)
+    appearance.use(ThemeChoice.LIGHT)
     assert appearance.theme is LIGHT
 
 
 def test_zoom_has_limits_and_a_way_back(appearance: Appearance) -> None:
     def zoom(steps: int) -> float:
-        appearance.zoom_to(appearance.scale.zoomed(steps).zoom)
+        appearance.use(zoom=appearance.scale.zoomed(steps).zoom)
         return appearance.scale.zoom
 
     assert 1.0 < zoom(1) < MAX_ZOOM
     assert zoom(20) == MAX_ZOOM
     assert zoom(-30) == MIN_ZOOM
-    appearance.zoom_to(1.0)
+    appearance.use(zoom=1.0)
     assert appearance.scale.zoom == 1.0
 
 
