@@ -1,6 +1,6 @@
 """Entry point of `python3 installer`: checks the Python that runs it, then hands over.
 
-Written so that Pythons as old as 3.6 can read it: they get a sentence instead of a SyntaxError.
+Written so that Pythons as old as 3.6 can read it: they print a message instead of a SyntaxError.
 """
 
 import os
@@ -9,65 +9,70 @@ import subprocess
 import sys
 from pathlib import Path
 
-OLDEST = (3, 11)
-NEWEST = (3, 13)
+OLDEST = (3, 10)  # of the installer; the environment's Python is chosen by uv
+SUITABLE = ("3.13", "3.12", "3.11")  # for the environment
 
 
 def find_suitable_python() -> str:
-    """Name of a suitable Python on this machine's path, or an empty string."""
-    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
-        name = "python3.{0}".format(minor)
-        if not shutil.which(name):
-            continue
-        try:
-            # Version managers put names on the path that only say they are not active.
-            subprocess.check_output([name, "-c", ""], stderr=subprocess.STDOUT)
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        return name
+    """Return the name of a suitable Python on PATH, or an empty string."""
+    for version in SUITABLE:
+        # Version managers put names on PATH that only report that they aren't active.
+        if _succeeds("python" + version, "-c", ""):
+            return "python" + version
     return ""
 
 
-def explain_unsuitable_python(version: "tuple[int, int]", suitable: str) -> str:
-    """Say why this Python cannot be used and what to type instead.
+def explain_old_python(version: "tuple[int, int]", suitable: str) -> str:
+    """Say why this Python can't be used and what to type instead.
 
     Args:
         version: (major, minor) of the running Python.
-        suitable: name of a suitable Python on the path, or an empty string.
-
-    Returns:
-        Sentences and a command.
+        suitable: Name of a suitable Python on PATH, or an empty string.
     """
-    words = "Medusa Chat needs Python {0}.{1} to {2}.{3}; this is Python {4}.{5}.".format(
-        *(OLDEST + NEWEST + version)
-    )
-    if suitable:
-        return words + "\nRun it with the suitable one you have:\n    {0} installer {1}".format(
-            suitable, " ".join(sys.argv[1:]) or "run"
-        )
-    return words + "\nInstall one, then run this command with it:\n    {0}".format(
-        install_command()
-    )
+    words = "This is Python {0}.{1}; Medusa Chat needs 3.11, 3.12 or 3.13.".format(*version)
+    lines = [] if suitable else ["Install: " + install_command()]
+    python = suitable or "python" + SUITABLE[0]
+    if not suitable:
+        installed = [one for one in SUITABLE if one in lines[0]]
+        python = "python" + (installed or SUITABLE)[0]
+        if os.name == "nt":
+            python = "py -" + SUITABLE[0]
+        elif "uv " in lines[0]:
+            python = "uv run --no-project --python {0} python".format(SUITABLE[0])
+    lines.append("Then:    {0} installer {1}".format(python, " ".join(sys.argv[1:]) or "run"))
+    return "\n".join([words, *lines])
 
 
 def install_command() -> str:
-    """Give the command that installs a suitable Python on this system."""
-    if sys.platform == "darwin":
+    """Return the command that installs a suitable Python on this system."""
+    if sys.platform == "darwin" and shutil.which("brew"):
         return "brew install python@3.13"
     if os.name == "nt":
         return "winget install Python.Python.3.13"
-    if shutil.which("apt-get"):
-        return "sudo apt install python3.11 python3.11-venv"
-    if shutil.which("dnf"):
-        return "sudo dnf install python3.13"
-    return "pyenv install 3.13, or your system's package manager"
+    sudo = "" if os.name != "posix" or os.geteuid() == 0 else "sudo "
+    for version in SUITABLE:
+        name = "python" + version
+        if _succeeds("apt-cache", "show", name):
+            return "{0}apt install {1} {1}-venv".format(sudo, name)
+        if _succeeds("dnf", "--quiet", "--cacheonly", "list", name):
+            return "{0}dnf install {1}".format(sudo, name)
+    # Distributions with a newer Python only: uv has Pythons of its own.
+    return "python3 -m pip install --user uv && uv python install 3.13"
+
+
+def _succeeds(*command: str) -> bool:
+    try:
+        subprocess.check_output(command, stderr=subprocess.STDOUT)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 def main() -> int:
     """Run the installer; returns the exit status."""
     version = (sys.version_info[0], sys.version_info[1])
-    if not OLDEST <= version <= NEWEST:
-        sys.stderr.write(explain_unsuitable_python(version, find_suitable_python()) + "\n")
+    if version < OLDEST:
+        sys.stderr.write(explain_old_python(version, find_suitable_python()) + "\n")
         return 1
     here = Path(__file__).resolve().parent
     # Running a directory puts it first on the path, where our modules would hide the standard ones.

@@ -1,5 +1,6 @@
 """What `python3 installer test` runs: lint, format, types, import contracts, tests."""
 
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from installer.console import say
 from installer.errors import SetupError
 from installer.layout import Layout
-from installer.process import Output, Runner
+from installer.process import Commands, Output, run
 
 LONGEST_S = 1800.0  # of a check beside the others
 
@@ -87,13 +88,13 @@ def room_checks(layout: Layout, room: str, pytest_args: Sequence[str]) -> tuple[
 
 
 def run_checks(
-    layout: Layout, runner: Runner, checks: Sequence[Check], env: Mapping[str, str]
+    layout: Layout, commands: Commands, checks: Sequence[Check], env: Mapping[str, str]
 ) -> int:
     """Run every check, also after one has failed, and close with a summary.
 
     Args:
         layout: paths of the checkout.
-        runner: runs the tools.
+        commands: runs the tools.
         checks: what to run.
         env: additional environment variables.
 
@@ -102,12 +103,14 @@ def run_checks(
     """
     with ThreadPoolExecutor() as pool:
         beside = {
-            check.name: pool.submit(_run_quietly, layout, runner, check, env)
+            check.name: pool.submit(_run_quietly, layout, commands, check, env)
             for check in checks
             if check.is_beside
         }
         shown = {
-            check.name: _run(layout, runner, check, env) for check in checks if not check.is_beside
+            check.name: _run(layout, commands, check, env)
+            for check in checks
+            if not check.is_beside
         }
         verdicts = [shown.get(check.name) or _shown(check, beside[check.name]) for check in checks]
     say("\n== summary")
@@ -118,19 +121,19 @@ def run_checks(
     return 1 if failed else 0
 
 
-def _run(layout: Layout, runner: Runner, check: Check, env: Mapping[str, str]) -> Verdict:
+def _run(layout: Layout, commands: Commands, check: Check, env: Mapping[str, str]) -> Verdict:
     say(f"\n== {check.name}")
     start = time.perf_counter()
-    output = runner.echo(_command(layout, check), env)
+    output = run(commands, _command(layout, check), env, say)
     return _verdict(check, output, time.perf_counter() - start)
 
 
 def _run_quietly(
-    layout: Layout, runner: Runner, check: Check, env: Mapping[str, str]
+    layout: Layout, commands: Commands, check: Check, env: Mapping[str, str]
 ) -> tuple[Verdict, str]:
     """The verdict, and what it printed."""
     start = time.perf_counter()
-    output = runner.capture(_command(layout, check), LONGEST_S, env)
+    output = commands.capture(_command(layout, check), LONGEST_S, {**os.environ, **env})
     return _verdict(check, output, time.perf_counter() - start), output.text
 
 

@@ -6,21 +6,22 @@ import sys
 from collections.abc import Sequence
 
 from app.startup.qt_libraries import likely_platforms
+from installer.bootstrap.terminal import TerminalReporter
+from installer.checkout import Request, ensure_ready
 from installer.checks import all_checks, room_checks, run_checks
 from installer.console import complain, say
 from installer.errors import SetupError
-from installer.first_model import INTERRUPTED_STATUS, provide_first_model
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
 from installer.licences.command import write_licences
 from installer.package.command import add_arguments, build_packages
-from installer.process import Runner, SystemRunner
-from installer.setup import AUTO, Request, ensure_ready
+from installer.process import Commands, SystemCommands
 from installer.system_packages import check_system_packages
-from installer.torch_choice import TorchBuild
+from installer.torch_choice import AUTO, TorchBuild
 from installer.translations import compile_translations
 
 NO_DISPLAY_STATUS = 2
+INTERRUPTED_STATUS = 130
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,19 +29,19 @@ def main(argv: Sequence[str]) -> int:
     own, passed_on = _split(argv)
     options = _parser().parse_args(own)
     layout = this_repository()
-    runner = SystemRunner(layout.root)
+    commands = SystemCommands(layout.root)
     try:
         if options.command == "package":
-            build_packages(layout, runner, options)
+            build_packages(layout, commands, options)
             return 0
         if options.command == "licences":
             write_licences(layout)
             return 0
         request = Request(options.command == "test", options.torch, not options.no_model)
         if options.command == "run":
-            return run_app(layout, runner, request, passed_on)
+            return run_app(layout, commands, request, passed_on)
         lanes = [f"--lane={lane}" for lane in options.lane]
-        return run_tests(layout, runner, request, [*lanes, *passed_on], options.room)
+        return run_tests(layout, commands, request, [*lanes, *passed_on], options.room)
     except SetupError as error:
         complain(error.message, error.mend)
         return error.exit_status
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED_STATUS
 
 
-def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence[str]) -> int:
+def run_app(layout: Layout, commands: Commands, request: Request, app_args: Sequence[str]) -> int:
     """Set up and open the window.
 
     Raises:
@@ -60,7 +61,7 @@ def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence
     has_display = bool(platforms) or not is_linux
     # Before the installation, so that nobody waits for it in vain.
     check_system_packages(layout, platforms)
-    _prepare(layout, runner, request)
+    _prepare(layout, commands, request)
     if not has_display:
         raise SetupError(
             "There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window "
@@ -69,7 +70,7 @@ def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence
             "Or, over ssh, connect with ssh -X and run again.",
             exit_status=NO_DISPLAY_STATUS,
         )
-    status = runner.attach([str(layout.python), "-m", "app", *app_args])
+    status = commands.attach([str(layout.python), "-m", "app", *app_args])
     if status < 0:
         complain(
             f"The application was ended by signal {-status}.",
@@ -82,7 +83,7 @@ def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence
 
 def run_tests(
     layout: Layout,
-    runner: Runner,
+    commands: Commands,
     request: Request,
     pytest_args: Sequence[str],
     room: str | None = None,
@@ -95,11 +96,10 @@ def run_tests(
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_system_packages(layout, ["offscreen"])
     checks = all_checks(pytest_args) if room is None else room_checks(layout, room, pytest_args)
-    _prepare(layout, runner, request)
-    if room is not None:
-        return run_checks(layout, runner, checks, offscreen)
-    say("Running every check; about nine minutes on two cores.")
-    return run_checks(layout, runner, checks, offscreen)
+    _prepare(layout, commands, request)
+    if room is None:
+        say("Running every check; about nine minutes on two cores.")
+    return run_checks(layout, commands, checks, offscreen)
 
 
 def named_platform(app_args: Sequence[str]) -> str:
@@ -111,12 +111,10 @@ def named_platform(app_args: Sequence[str]) -> str:
     return ""
 
 
-def _prepare(layout: Layout, runner: Runner, request: Request) -> None:
-    ensure_ready(layout, runner, request)
+def _prepare(layout: Layout, commands: Commands, request: Request) -> None:
+    ensure_ready(layout, commands, request, TerminalReporter(agrees=True))
     provide_launchers(layout)
-    compile_translations(layout, runner, layout.program("pyside6-lrelease"))
-    if request.with_model:
-        provide_first_model(layout, runner)
+    compile_translations(layout, commands, layout.program("pyside6-lrelease"))
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:

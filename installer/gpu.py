@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from installer.process import Capturer
+from installer.process import Commands
 
 QUERY = (
     "nvidia-smi",
@@ -46,9 +46,9 @@ class GpuReport:
     trouble: str = ""
 
 
-def detect_gpus(runner: Capturer) -> GpuReport:
+def detect_gpus(commands: Commands) -> GpuReport:
     """Ask the NVIDIA driver, if there is one, for its GPUs."""
-    answer = runner.capture(QUERY, QUERY_TIMEOUT_S)
+    answer = commands.capture(QUERY, QUERY_TIMEOUT_S)
     if answer.status is None:
         return GpuReport(gpus=())
     gpus = parse_gpus(answer.text)

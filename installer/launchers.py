@@ -1,4 +1,4 @@
-"""The programs `medusa` and `medusa-chat` in the environment, of what pyproject.toml declares.
+"""The programs `medusa` and `medusa-chat` in the environment.
 
 They name the checkout by its full path, so they run from any folder and may be linked to from
 elsewhere; nothing is installed, so they need neither a network nor a build.
@@ -6,12 +6,16 @@ elsewhere; nothing is installed, so they need neither a network nor a build.
 
 import os
 import stat
-import tomllib
 from pathlib import Path
 
 from installer.console import say
 from installer.layout import Layout
 
+# As pyproject.toml declares them, which Python 3.10 can't read.
+PROGRAMS = {
+    "medusa": "medusa_core.__main__:main",
+    "medusa-chat": "app.__main__:open_window",
+}
 _SCRIPT = """\
 import sys
 
@@ -33,19 +37,13 @@ _WINDOWS = '@"{python}" "%~dp0{name}-script.py" %*\n'
 
 def provide_launchers(layout: Layout) -> None:
     """Write the programs that aren't there as they should be; one that can't be is said."""
-    for name, place in declared_programs(layout).items():
+    for name, place in PROGRAMS.items():
         for path, text in _files(layout, name, place).items():
             try:
                 if not path.exists() or path.read_text(encoding="utf-8") != text:
                     _write(path, text)
             except OSError as error:
                 say(f"{path.name} could not be written: {error}.")
-
-
-def declared_programs(layout: Layout) -> dict[str, str]:
-    """Names of programs, and what each calls, as `module:function`."""
-    project = tomllib.loads(layout.pyproject.read_text(encoding="utf-8"))["project"]
-    return {**project.get("scripts", {}), **project.get("gui-scripts", {})}
 
 
 def _files(layout: Layout, name: str, place: str) -> dict[Path, str]:

@@ -1,8 +1,10 @@
 """Where things are: the repository, its environment and the programs in it."""
 
-import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from installer.bootstrap.folders import EnvironmentFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +28,9 @@ class Layout:
         return self.root / ".venv.lock"
 
     @property
-    def stamp(self) -> Path:
-        """Record of the last complete installation."""
-        return self.venv / "medusa-installed.json"
-
-    @property
-    def unfinished(self) -> Path:
-        """Exists while packages are being written, and after an interruption."""
-        return self.venv / "medusa-unfinished"
+    def environment(self) -> EnvironmentFolder:
+        """The environment's folders and record."""
+        return EnvironmentFolder(self.venv)
 
     @property
     def models(self) -> Path:
@@ -60,22 +57,26 @@ class Layout:
         """Whose work it holds and installs; all packages carry it."""
         return self.root / "installer" / "LICENCES.md"
 
-    @property
-    def site_packages(self) -> Path:
-        """Where the environment's packages lie."""
-        found = self.venv.glob("lib/python3.*/site-packages")
-        return next(found, self.venv / "Lib" / "site-packages")
-
     def program(self, name: str) -> Path:
         """Path of a program inside the environment."""
-        if os.name == "nt":
-            return self.venv / "Scripts" / f"{name}.exe"
-        return self.venv / "bin" / name
+        return self.environment.program(name)
 
     @property
     def python(self) -> Path:
         """The environment's Python."""
-        return self.program("python")
+        return self.environment.python
+
+    def pinned(self, name: str) -> str:
+        """Return the requirement `name==version` of constraints.txt.
+
+        Raises:
+            LookupError: It is not pinned.
+        """
+        pattern = re.compile(rf"^{re.escape(name)}==\S+", re.MULTILINE)
+        found = pattern.search(self.constraints.read_text(encoding="utf-8"))
+        if not found:
+            raise LookupError(f"{name} is not pinned in {self.constraints.name}")
+        return found[0]
 
     def shown(self, path: Path) -> str:
         """`path` as a person standing in the repository would type it."""

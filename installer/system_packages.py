@@ -2,12 +2,14 @@
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 
 from app.startup.qt_libraries import install_command, missing_libraries
 from installer.errors import SetupError
 from installer.layout import Layout
+from installer.uv_program import has_pip
 
 
 def check_system_packages(layout: Layout, platforms: Sequence[str]) -> None:
@@ -25,7 +27,8 @@ def check_system_packages(layout: Layout, platforms: Sequence[str]) -> None:
     missing = [library.file for library in libraries]
     packages = []
     # Debian and Ubuntu have made it a package of its own.
-    if not layout.venv.exists() and importlib.util.find_spec("ensurepip") is None:
+    can_fetch = has_pip() or importlib.util.find_spec("ensurepip") or shutil.which("uv")
+    if not (can_fetch or layout.program("uv").exists()):
         missing.insert(0, "ensurepip, a module of Python")
         packages.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
     if missing:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from installer.gpu import Gpu, GpuReport
 
+AUTO = "auto"  # instead of a build: the one that suits the cards
 OLDEST_USABLE = (6, 0)  # older GPUs are in no build of today
 OLDEST_FOR_CU130 = (7, 5)
 NEWEST_FOR_CU126 = (9, 0)  # its builds end before Blackwell

@@ -5,21 +5,21 @@ from pathlib import Path
 
 from installer.console import say
 from installer.layout import Layout
-from installer.process import Runner
+from installer.process import Commands
 
 TIMEOUT_S = 60.0
 
 
-def compile_translations(layout: Layout, runner: Runner, lrelease: Path) -> None:
+def compile_translations(layout: Layout, commands: Commands, lrelease: Path) -> None:
     """Compile those that are older than their source; where one can't be, say so and go on.
 
     Args:
         layout: paths of the checkout.
-        runner: runs the compiler.
+        commands: runs the compiler.
         lrelease: Qt's compiler of translations.
     """
     for source in outdated_translations(layout):
-        _compile(runner, lrelease, source)
+        _compile(commands, lrelease, source)
 
 
 def outdated_translations(layout: Layout) -> list[Path]:
@@ -33,11 +33,11 @@ def is_current(source: Path, compiled: Path) -> bool:
     return compiled.exists() and compiled.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
-def _compile(runner: Runner, lrelease: Path, source: Path) -> None:
+def _compile(commands: Commands, lrelease: Path, source: Path) -> None:
     compiled = source.with_suffix(".qm")
     part = compiled.with_name(f"{compiled.name}.{os.getpid()}")
     command = [str(lrelease), "-silent", str(source), "-qm", str(part)]
-    output = runner.capture(command, TIMEOUT_S)
+    output = commands.capture(command, TIMEOUT_S)
     try:
         if output.status != 0:
             say(f"{source.name} could not be compiled: {output.text.strip()}")

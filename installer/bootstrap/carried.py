@@ -9,7 +9,6 @@ _SHARED = (
     "errors.py",
     "gpu.py",
     "lock.py",
-    "model_file.py",
     "process.py",
     "torch_choice.py",
 )

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from installer.bootstrap.commands import CancelledError
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.program import Program
 from installer.bootstrap.screen import has_tk_screen
@@ -13,6 +12,7 @@ from installer.bootstrap.situation import Kind, Situation, look
 from installer.bootstrap.start import run_command, run_window
 from installer.console import complain, say
 from installer.errors import SetupError
+from installer.process import CancelledError
 
 WINDOW = "medusa-chat"
 COMMAND = "medusa"

@@ -1,13 +1,13 @@
-"""Makes the environment of one version, and checks that the program starts in it."""
+"""Make an environment with the program in it; packages and checkouts share this."""
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from installer.bootstrap.commands import Commands
 from installer.bootstrap.files import remove_folder, write_whole
 from installer.bootstrap.folders import EnvironmentFolder
 from installer.bootstrap.progress import Reporter
@@ -15,24 +15,11 @@ from installer.bootstrap.record import changed_packages
 from installer.bootstrap.torch_source import TorchSource, find_torch
 from installer.bootstrap.uv import Uv
 from installer.errors import SetupError
+from installer.process import Commands
 from installer.torch_choice import TorchChoice
 
 CHECK_TIMEOUT_S = 300.0
-_STARTS = "import torch, app, medusa_core, medusa_core.api"
 _IN_USE = "Close Medusa Chat and other programs that use it, then try again."
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The record `installed.json`, written after everything else.
-
-    Attributes:
-        version: of the program.
-        torch: its version, with its build.
-    """
-
-    version: str
-    torch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +27,20 @@ class Recipe:
     """What an environment is made of.
 
     Attributes:
-        version: of the program.
-        wheel: its file.
-        constraints: the version of each package.
-        choice: the build of torch, and why.
+        requirements: uv's arguments for everything but torch.
+        constraints: File with the version of each package.
+        choice: Build of torch, and why.
+        imports: Modules that must load in the finished environment.
+        mend: What to do if they don't.
+        record: What is written down of it, in addition to torch's version and all packages.
     """
 
-    version: str
-    wheel: Path
+    requirements: tuple[str, ...]
     constraints: Path
     choice: TorchChoice
+    imports: str
+    mend: str
+    record: Mapping[str, object]
 
 
 def make_environment(
@@ -59,47 +50,84 @@ def make_environment(
     commands: Commands,
     reporter: Reporter,
     *,
-    thorough: bool,
+    thorough: bool = False,
 ) -> None:
-    """Make an environment beside its place, check it, and put it there.
+    """Make an environment in a folder beside its place, check it, and move it there.
 
-    What was in its place stays there until then. What uv fetched before isn't fetched again.
+    What was in its place stays until then. Downloads in uv's cache are used again.
 
     Args:
-        place: where it goes.
-        recipe: what it is made of.
-        uv: does the work.
-        commands: runs the check.
-        reporter: hears how it goes, and asks.
-        thorough: compare every file with what its package says, and fetch damaged ones anew.
+        place: Where it goes.
+        recipe: What it is made of.
+        uv: Does the work.
+        commands: Runs the check.
+        reporter: Told how it goes; asks.
+        thorough: Compare every file with the record of its package, and fetch damaged ones again.
 
     Raises:
-        SetupError: that is impossible.
-        CancelledError: the user ended it.
-        OSError: its folder can't be written.
+        SetupError: That is impossible.
+        CancelledError: The user ended it.
+        OSError: Its folder can't be written.
     """
     new = place.new
     remove_folder(new.root)
     new.root.mkdir(parents=True)
     uv.make_environment(new.root)
-    reporter.step("Looking for torch")
-    torch = find_torch(uv, new.python, recipe.constraints, recipe.choice, reporter)
-    reporter.step(f"Fetching torch {torch.version}")
-    uv.install(new.python, torch.arguments)
-    reporter.step("Fetching the other packages")
-    # Compiled now, since the first start would wait for it.
-    uv.install(new.python, ("--compile-bytecode", *_requirements(recipe)))
-    if thorough:
-        _replace_changed(new, recipe, torch, uv, reporter)
-    reporter.step("Checking that it starts")
-    _check_start(new, commands)
-    stamp = Stamp(recipe.version, torch.version)
+    torch = install_packages(new, recipe, uv, commands, reporter, thorough=thorough)
     if os.name != "nt":
         reporter.step("Waiting for the disk")
-        os.sync()  # after a power cut the stamp must not be all that is there
-    write_whole(new.stamp, json.dumps(asdict(stamp), indent=1) + "\n")
+        os.sync()  # after a power cut the record must not be all that is there
+    write_stamp(new, {**recipe.record, "torch": torch})
     discard_environment(place)
     new.root.rename(place.root)
+
+
+def install_packages(
+    place: EnvironmentFolder,
+    recipe: Recipe,
+    uv: Uv,
+    commands: Commands,
+    reporter: Reporter,
+    *,
+    thorough: bool = False,
+) -> str:
+    """Install torch and everything else into an environment, and check that it loads.
+
+    Args:
+        place: An environment, which may have packages.
+        recipe: What belongs into it.
+        uv: Does the work.
+        commands: Runs the check.
+        reporter: Told how it goes; asks.
+        thorough: As for `make_environment`.
+
+    Returns:
+        Version of torch, with its build.
+
+    Raises:
+        SetupError: That is impossible.
+        CancelledError: The user ended it.
+    """
+    reporter.step(f"Looking for torch, build {recipe.choice.build.value}: {recipe.choice.reason}")
+    torch = find_torch(uv, place.python, recipe.constraints, recipe.choice, reporter)
+    if f"torch-{torch.version}.dist-info" not in place.packages():
+        reporter.step(f"Fetching torch {torch.version}")
+        uv.install(place.python, torch.arguments)
+    reporter.step("Fetching the other packages")
+    others = ("--constraint", str(recipe.constraints), *recipe.requirements)
+    # Compiled now, since the first start would wait for it.
+    uv.install(place.python, ("--compile-bytecode", *others))
+    if thorough:
+        _replace_changed(place, others, torch, uv, reporter)
+    reporter.step("Checking that it starts")
+    command = [str(place.python), "-I", "-c", f"import {recipe.imports}"]
+    loaded = commands.capture(command, CHECK_TIMEOUT_S)
+    if loaded.status != 0:
+        raise SetupError(
+            f"The program is installed but does not start:\n{loaded.text.strip()[-600:]}",
+            recipe.mend,
+        )
+    return torch.version
 
 
 def discard_environment(place: EnvironmentFolder) -> None:
@@ -126,51 +154,47 @@ def take_whole_one(place: EnvironmentFolder) -> bool:
     return True
 
 
-def read_stamp(place: EnvironmentFolder) -> Stamp | None:
-    """What was installed; None where that can't be read."""
+def write_stamp(place: EnvironmentFolder, record: Mapping[str, object]) -> None:
+    """Write the record of an environment; without it the environment isn't complete.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    whole = {**record, "packages": sorted(place.packages())}
+    write_whole(place.stamp, json.dumps(whole, indent=1) + "\n")
+
+
+def read_stamp(place: EnvironmentFolder) -> dict[str, Any] | None:
+    """Return the record of an environment; None unless all its packages are there."""
+    if not place.is_complete:
+        return None
     try:
-        return Stamp(**json.loads(place.stamp.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        record = json.loads(place.stamp.read_text(encoding="utf-8"))
+        return record if set(record["packages"]) <= place.packages() else None
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def _requirements(recipe: Recipe) -> tuple[str, ...]:
-    program = f"medusa-chat[server] @ {recipe.wheel.absolute().as_uri()}"
-    return ("--constraint", str(recipe.constraints), program)
-
-
 def _replace_changed(
-    new: EnvironmentFolder, recipe: Recipe, torch: TorchSource, uv: Uv, reporter: Reporter
+    place: EnvironmentFolder,
+    requirements: tuple[str, ...],
+    torch: TorchSource,
+    uv: Uv,
+    reporter: Reporter,
 ) -> None:
     """Fetch packages anew whose files aren't as they were: uv's cache has shared the damage."""
     reporter.step("Comparing every file")
-    changed = changed_packages(new.root)
+    changed = changed_packages(place.root)
     if not changed:
         return
     reporter.step(f"Fetching anew: {', '.join(changed)}")
     uv.forget(changed)
     again = [word for name in changed for word in ("--reinstall-package", name)]
     if "torch" in changed:
-        uv.install(new.python, (*torch.arguments, *again))
+        uv.install(place.python, (*torch.arguments, *again))
     others: Sequence[str] = [name for name in changed if name != "torch"]
     again = [word for name in others for word in ("--reinstall-package", name)]
-    uv.install(new.python, (*_requirements(recipe), *again))
+    uv.install(place.python, (*requirements, *again))
     # Fresh from their source and still so: then the record is wrong, and the start will tell.
-    for name in changed_packages(new.root):
+    for name in changed_packages(place.root):
         reporter.line(f"{name} comes with other files than it names")
-
-
-def _check_start(new: EnvironmentFolder, commands: Commands) -> None:
-    """Load the program and torch, without a window.
-
-    Raises:
-        SetupError: they don't load.
-    """
-    command = [str(new.python), "-I", "-c", _STARTS]
-    loaded = commands.capture(command, CHECK_TIMEOUT_S)
-    if loaded.status != 0:
-        raise SetupError(
-            f"The program is installed but does not start:\n{loaded.text.strip()[-600:]}",
-            "medusa repair\nIf it stays so, choose another build of torch:\n"
-            "medusa repair --torch cpu",
-        )

@@ -39,7 +39,7 @@ NAMES = Facts("Where", "Download", "Disk", "Runs on")
 
 def describe(data: ProgramData, wanted: Wanted) -> Facts:
     """Describe an installation before it begins."""
-    needed, choice = needed_size(data, wanted.size()), wanted.choice
+    needed, choice = needed_size(data.cache, wanted.size()), wanted.choice
     return Facts(
         where=shown_path(data.root),
         download=f"about {shown_bytes(needed.download)}, from {_described_sources(wanted)}",

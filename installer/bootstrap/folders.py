@@ -70,6 +70,13 @@ class ProgramData:
         """Held by who changes anything here."""
         return self.root / "lock"
 
+    def uv_folders(self) -> dict[str, str]:
+        """Uv's variables for its cache and its Pythons."""
+        return {
+            "UV_CACHE_DIR": str(self.cache),
+            "UV_PYTHON_INSTALL_DIR": str(self.pythons),
+        }
+
     def environment(self, version: str) -> "EnvironmentFolder":
         """The environment of a version, which may not be there."""
         return EnvironmentFolder(self.versions / version)
@@ -133,6 +140,16 @@ class EnvironmentFolder:
         if os.name == "nt":
             return self.root / "Scripts" / f"{name}.exe"
         return self.root / "bin" / name
+
+    @property
+    def site_packages(self) -> Path:
+        """Folder of its packages."""
+        found = self.root.glob("lib/python3.*/site-packages")
+        return next(found, self.root / "Lib" / "site-packages")
+
+    def packages(self) -> set[str]:
+        """Return the names of its packages' metadata folders, such as `torch-2.13.0.dist-info`."""
+        return {path.name for path in self.site_packages.glob("*.dist-info")}
 
     @property
     def is_complete(self) -> bool:

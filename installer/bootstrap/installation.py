@@ -1,13 +1,11 @@
 """Makes a version and lets it run from now on: what, where, how large; then step by step."""
 
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from installer.bootstrap.commands import CancelledError, Commands, SystemCommands
 from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.environment import (
     Recipe,
@@ -19,23 +17,28 @@ from installer.bootstrap.files import copy_whole, remove_folder
 from installer.bootstrap.first_model import provide_first_model
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import is_in_use
-from installer.bootstrap.progress import Reporter, growth_told
-from installer.bootstrap.settings import AUTO, Settings
+from installer.bootstrap.progress import Reporter, report_growth
+from installer.bootstrap.settings import Settings
 from installer.bootstrap.sources import Sources, find_sources
 from installer.bootstrap.space import (
     FIRST_MODEL,
     Size,
     check_space,
+    needed_size,
     size_of_version,
 )
 from installer.bootstrap.uv import Log, Uv
 from installer.bootstrap.version import version_key
 from installer.errors import SetupError
-from installer.gpu import detect_gpus
 from installer.lock import installation_lock
-from installer.torch_choice import TorchBuild, TorchChoice, choose_torch
+from installer.process import CancelledError, Commands, SystemCommands
+from installer.torch_choice import TorchChoice
 
 CONSTRAINTS = "constraints.txt"
+REPAIR = (
+    "medusa repair\nIf that doesn't help, choose another build of torch:\nmedusa repair --torch cpu"
+)
+SMALL_DISK = "Free some space, or set MEDUSA_HOME to a folder on a larger disk."
 ANOTHER_FOLDER = "Set MEDUSA_HOME to a folder that you may write to."
 
 
@@ -67,20 +70,6 @@ class Wanted:
         """About how large it is."""
         size = size_of_version(self.choice.build)
         return size + FIRST_MODEL if self.with_model else size
-
-
-def chosen_torch(settings: Settings, commands: Commands) -> TorchChoice:
-    """The build of the settings, else the one that suits this machine's cards.
-
-    Raises:
-        SetupError: the system has no such build.
-    """
-    if settings.torch == AUTO:
-        return choose_torch(sys.platform, detect_gpus(commands))
-    build = TorchBuild(settings.torch)
-    if sys.platform == "darwin" and build.is_cuda:
-        raise SetupError("There is no CUDA on macOS.", "--torch auto")
-    return TorchChoice(build, "it was chosen")
 
 
 def install_version(
@@ -135,18 +124,18 @@ def _install(
     place = data.environment(wanted.version)
     if wanted.packages is not None:
         sources = sources.with_folder(wanted.packages)
-    uv = Uv(wanted.uv, data, commands, sources, reporter.line, reporter.is_cancelled)
+    uv = Uv(wanted.uv, commands, sources, data.uv_folders(), reporter)
     total = size_of_version(wanted.choice.build).installed
-    with growth_told(data.cache, total, reporter.amount):
+    with report_growth(data.cache, total, reporter.amount):
         # Another process may have made it while this one waited.
         if is_repair or not (place.is_complete or take_whole_one(place)):
             _check_is_idle(data, wanted.version)
-            check_space(data, wanted.size())
+            check_space(data.root, needed_size(data.cache, wanted.size()), SMALL_DISK)
             reporter.step(f"Making a place for version {wanted.version}")
             recipe = _keep_recipe(data, wanted)
             make_environment(place, recipe, uv, commands, reporter, thorough=is_repair)
     if wanted.with_model:
-        provide_first_model(data.models, place.python, uv, commands, reporter)
+        provide_first_model(data.models, place.python, uv.variables(), commands, reporter)
     make_current(data, wanted.version)
     remove_older(data)
 
@@ -199,7 +188,15 @@ def _keep_recipe(data: ProgramData, wanted: Wanted) -> Recipe:
         if path.absolute() != target.absolute():
             copy_whole(path, target)
         kept.append(target)
-    return Recipe(wanted.version, kept[0], kept[1], wanted.choice)
+    program = f"medusa-chat[server] @ {kept[0].absolute().as_uri()}"
+    return Recipe(
+        requirements=(program,),
+        constraints=kept[1],
+        choice=wanted.choice,
+        imports="torch, app, medusa_core, medusa_core.api",
+        mend=REPAIR,
+        record={"version": wanted.version},
+    )
 
 
 def _check_is_idle(data: ProgramData, version: str) -> None:

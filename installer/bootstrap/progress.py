@@ -36,7 +36,7 @@ class Reporter(Protocol):
 
 
 @contextmanager
-def growth_told(
+def report_growth(
     folder: Path, total: int, tell: Callable[[int, int], None], every_s: float = MEASURE_EVERY_S
 ) -> Iterator[None]:
     """Tell how large a folder has become while the body runs.

@@ -3,14 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from installer.bootstrap.commands import Commands, SystemCommands
 from installer.bootstrap.folders import ProgramData
-from installer.bootstrap.installation import CONSTRAINTS, Wanted, chosen_torch
+from installer.bootstrap.installation import CONSTRAINTS, Wanted
 from installer.bootstrap.program import Program
 from installer.bootstrap.settings import Settings, read_settings, write_settings
 from installer.bootstrap.sources import find_sources
+from installer.bootstrap.torch_source import chosen_torch
 from installer.bootstrap.version import newest_wheel, wheel_version
 from installer.errors import SetupError
+from installer.process import Commands, SystemCommands
 
 
 def shipped(data: ProgramData, program: Program, *, with_model: bool = False) -> Wanted:
@@ -63,7 +64,7 @@ def of_wheel(
         wheel=wheel,
         constraints=constraints,
         uv=program.uv(),
-        choice=chosen_torch(settings, _commands()),
+        choice=chosen_torch(settings.torch, _commands()),
         settings=settings,
         with_model=with_model,
         packages=packages,
@@ -77,7 +78,7 @@ def with_settings(wanted: Wanted, settings: Settings) -> Wanted:
         SetupError: the mirror is none, or the system has no such build of torch.
     """
     find_sources(settings.mirror)
-    return replace(wanted, settings=settings, choice=chosen_torch(settings, _commands()))
+    return replace(wanted, settings=settings, choice=chosen_torch(settings.torch, _commands()))
 
 
 def choose_settings(data: ProgramData, mirror: str | None, torch: str | None) -> None:

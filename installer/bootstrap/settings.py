@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 
 from installer.bootstrap.files import write_whole
 from installer.bootstrap.folders import ProgramData
-from installer.torch_choice import TorchBuild
+from installer.torch_choice import AUTO, TorchBuild
 
-AUTO = "auto"
 TORCH_CHOICES = (AUTO, *(build.value for build in TorchBuild))
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from installer.bootstrap.files import folder_bytes
-from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.first_model import FILE_BYTES
 from installer.errors import SetupError
-from installer.model_file import FILE_BYTES
 from installer.torch_choice import TorchBuild
 
 MB = 1_000_000
@@ -35,7 +34,7 @@ class Size:
 
 FIRST_MODEL = Size(93 * MB, FILE_BYTES)
 PYTHON = Size(35 * MB, 110 * MB)
-# With torch 2.13 on Linux; CPU measured, CUDA as the installer of a checkout counts it.
+# With torch 2.13 on Linux; the CPU build is measured, the CUDA builds are estimated.
 _SIZES = {
     TorchBuild.CPU: Size(420 * MB, 1660 * MB),
     TorchBuild.CU126: Size(3 * GB, 7 * GB),
@@ -60,34 +59,36 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
-def needed_size(data: ProgramData, size: Size) -> Size:
-    """What an installation will fetch and add to the disk: what was fetched before is used again.
+def needed_size(cache: Path, size: Size) -> Size:
+    """Return what an installation will add to the disk: downloads in the cache are used again.
 
     Args:
-        data: has the cache.
-        size: of all that will be installed.
+        cache: Folder of uv's cache.
+        size: Size of everything that will be installed.
     """
-    installed = max(size.installed - folder_bytes(data.cache), LEAST_BYTES)
+    installed = max(size.installed - folder_bytes(cache), LEAST_BYTES)
     return Size(round(size.download * installed / size.installed), installed)
 
 
-def check_space(data: ProgramData, size: Size, measure: Callable[[Path], int] = free_bytes) -> None:
+def check_space(
+    folder: Path, size: Size, mend: str, measure: Callable[[Path], int] = free_bytes
+) -> None:
     """Refuse an installation that would fill the disk.
 
     Args:
-        data: where it goes.
-        size: of all that will be installed.
-        measure: free bytes at a path; replaced in tests.
+        folder: Where it goes.
+        size: What it will add to the disk.
+        mend: What to do if there is too little room.
+        measure: Free bytes at a path; replaced in tests.
 
     Raises:
-        SetupError: there is too little room.
+        SetupError: There is too little room.
     """
-    needed = needed_size(data, size).installed + FLOOR_BYTES
-    free = measure(data.root)
+    needed = size.installed + FLOOR_BYTES
+    free = measure(folder)
     if free < needed:
         raise SetupError(
-            f"{shown_bytes(needed)} are needed in {data.root}; {shown_bytes(free)} are free.",
-            "Free some space, or set MEDUSA_HOME to a folder on a larger disk.",
+            f"{shown_bytes(needed)} are needed in {folder}; {shown_bytes(free)} are free.", mend
         )
 
 

@@ -3,11 +3,11 @@
 import sys
 
 from installer.bootstrap.facts import NAMES, describe
+from installer.bootstrap.first_model import NAME
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
 from installer.bootstrap.space import FIRST_MODEL, shown_bytes
 from installer.console import ProgressLine, say
-from installer.model_file import NAME
 
 
 class TerminalReporter:

@@ -13,7 +13,9 @@ from pathlib import Path
 from installer.bootstrap.progress import Reporter
 from installer.bootstrap.uv import Uv
 from installer.errors import SetupError
-from installer.torch_choice import TorchBuild, TorchChoice
+from installer.gpu import detect_gpus
+from installer.process import Commands
+from installer.torch_choice import AUTO, TorchBuild, TorchChoice, choose_torch
 
 PROBE_TIMEOUT_S = 12.0
 OTHER_TIMEOUT_S = 120.0
@@ -33,6 +35,24 @@ class TorchSource:
     arguments: tuple[str, ...]
     version: str
     has_cuda: bool
+
+
+def chosen_torch(requested: str, commands: Commands) -> TorchChoice:
+    """Return the build that was requested, or the one that suits this machine's cards.
+
+    Args:
+        requested: A build, or AUTO.
+        commands: Asks the driver for cards.
+
+    Raises:
+        SetupError: This system has no such build.
+    """
+    if requested == AUTO:
+        return choose_torch(sys.platform, detect_gpus(commands))
+    build = TorchBuild(requested)
+    if sys.platform == "darwin" and build.is_cuda:
+        raise SetupError("There is no CUDA on macOS.", "--torch auto")
+    return TorchChoice(build, "it was chosen")
 
 
 def find_torch(
@@ -87,7 +107,9 @@ def _places(uv: Uv, number: str, build: TorchBuild) -> Iterator[_Place]:
 
 
 def _probe(uv: Uv, python: Path, constraints: Path, place: _Place) -> TorchSource | None:
-    arguments = (*place.arguments, "--constraint", str(constraints))
+    # Without the first two, uv keeps a torch of the right version in another build.
+    fixed = ("--reinstall-package", "torch", "--constraint", str(constraints))
+    arguments = (*place.arguments, *fixed)
     packages = uv.would_install(python, arguments, place.timeout_s, place.retries)
     if packages is None:
         return None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from installer.errors import SetupError
 
+NO_PYTHON = "No suitable Python was found, and none could be downloaded."
 _NO_NETWORK = (
     "dns error",
     "error sending request",
@@ -36,6 +37,11 @@ class _Kind:
 
 _KINDS = (
     _Kind(
+        ("No interpreter found", "No download found", "No Python", "/cpython-3"),
+        NO_PYTHON,
+        "Install Python 3.11, 3.12 or 3.13, then go on.",
+    ),
+    _Kind(
         ("No space left on device", "not enough space on the disk", "os error 28", "os error 112"),
         "The disk became full.",
         "Free some space, then go on: what was fetched is kept.",
@@ -63,17 +69,13 @@ _KINDS = (
     _Kind(
         _NO_NETWORK,
         "The package index could not be reached.",
-        "Check the connection, or name a mirror; then go on: what was fetched is kept.",
+        "Check the connection and the settings of pip (python3 -m pip config list), or name a "
+        "mirror; then go on: what was fetched is kept.",
     ),
     _Kind(
         ("Hash mismatch",),
         "A package isn't the one that was expected.",
         "Try again, or use another mirror.",
-    ),
-    _Kind(
-        ("No interpreter found", "No download found", "No Python"),
-        "No suitable Python was found.",
-        "Install Python 3.11, 3.12 or 3.13, then go on.",
     ),
     _Kind(
         ("No solution found", "has no wheels", "not found in the package registry"),

@@ -3,15 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from installer.bootstrap.commands import Commands
-from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.progress import Reporter
 from installer.bootstrap.sources import Sources, shown_address
 from installer.bootstrap.trouble import explain_uv
+from installer.process import Commands
 
 OLDEST_PYTHON = (3, 11)
 NEWEST_PYTHON = (3, 13)
@@ -21,7 +21,7 @@ LOG_NAME = "installation.log"
 _KEPT = re.compile(
     r"UV_(DEFAULT_INDEX|INDEX\w*|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|HTTP_\w+|REQUEST_TIMEOUT|"
     r"OFFLINE|SYSTEM_CERTS|NATIVE_TLS|INSECURE_HOST|PYTHON_INSTALL_MIRROR|KEYRING_PROVIDER|"
-    r"CONCURRENT_\w+|LINK_MODE|PYTHON_DOWNLOADS\w*)"
+    r"CONCURRENT_\w+|LINK_MODE|PYTHON_DOWNLOADS\w*|CACHE_DIR|PYTHON_INSTALL_DIR)"
 )
 _WOULD_INSTALL = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 
@@ -30,33 +30,37 @@ class Uv:
     """uv on behalf of one user.
 
     Attributes:
-        data: where its cache and its Pythons lie.
-        sources: where packages come from.
+        program: The program.
+        sources: Where packages come from.
+        folders: Variables that name uv's folders; empty for its own defaults.
     """
 
     def __init__(
         self,
         program: Path,
-        data: ProgramData,
         commands: Commands,
         sources: Sources,
-        heard: Callable[[str], None],
-        is_cancelled: Callable[[], bool],
+        folders: Mapping[str, str],
+        reporter: Reporter,
     ) -> None:
-        self.data = data
+        self.program = program
         self.sources = sources
-        self._program = program
+        self.folders = folders
         self._commands = commands
-        self._heard = heard
-        self._is_cancelled = is_cancelled
+        self._reporter = reporter
 
-    def make_environment(self, folder: Path) -> None:
-        """Make an environment in a folder that may hold files; fetches a Python where none is.
+    def make_environment(self, folder: Path, options: Sequence[str] = ()) -> None:
+        """Make an environment; fetches a Python if there is no suitable one.
+
+        Args:
+            folder: May hold files.
+            options: Further options of `uv venv`.
 
         Raises:
-            SetupError: that is impossible.
+            SetupError: That is impossible.
         """
-        self._run("venv", "--allow-existing", "--relocatable", *_python_wanted(), str(folder))
+        fixed = ("venv", "--allow-existing", "--relocatable", *_python_options())
+        self._run(*fixed, *options, str(folder))
 
     def install(self, python: Path, arguments: Sequence[str]) -> None:
         """Install packages into an environment.
@@ -76,25 +80,25 @@ class Uv:
         """What an installation would bring, as (name, version); None where it would fail."""
         env = {**self._env(), "UV_HTTP_RETRIES": str(retries), "UV_HTTP_TIMEOUT": "8"}
         words = self._install_words(python, arguments)
-        command = [str(self._program), *words, "--dry-run"]
+        command = [str(self.program), *words, "--dry-run"]
         answer = self._commands.capture(command, timeout_s, env)
         for line in answer.text.splitlines():
-            self._say(line)
+            self._reporter.line(line)
         if answer.status != 0:
             return None
         return tuple(_WOULD_INSTALL.findall(answer.text))
 
     def variables(self) -> dict[str, str]:
         """The environment of a program that runs this uv by itself, for packages from here too."""
-        beside = str(self._program.with_name("launch.py"))  # it looks for uv beside its launcher
+        beside = str(self.program.with_name("launch.py"))  # it looks for uv beside its launcher
         return {**self._env(), **self.sources.variables(), "MEDUSA_BOOTSTRAP": beside}
 
     def forget(self, packages: Sequence[str]) -> None:
         """Remove packages from the cache; they are fetched again when they are needed."""
-        command = [str(self._program), "cache", "clean", *packages]
+        command = [str(self.program), "cache", "clean", *packages]
         answer = self._commands.capture(command, CLEAN_TIMEOUT_S, self._env())
         for line in answer.text.splitlines():
-            self._say(line)
+            self._reporter.line(line)
 
     def _install_words(self, python: Path, arguments: Sequence[str]) -> tuple[str, ...]:
         # No source is built: that would run what it says, and needs compilers.
@@ -102,27 +106,25 @@ class Uv:
         return ("pip", "install", *options, *arguments)
 
     def _run(self, *words: str) -> None:
-        command = [str(self._program), *words]
-        # A password in an address doesn't belong into a log; where one is, no option names it.
-        self._say(f"> uv {' '.join(map(shown_address, words))} ({self.sources.described})")
-        output = self._commands.follow(command, self._env(), self._say, self._is_cancelled)
+        command = [str(self.program), *words]
+        # No option names an address with a password, so none gets into the log.
+        shown = " ".join(map(shown_address, words))
+        self._reporter.line(f"> uv {shown} ({self.sources.described})")
+        output = self._commands.follow(
+            command, self._env(), self._reporter.line, self._reporter.is_cancelled
+        )
         if output.status != 0:
             raise explain_uv(output.text)
 
-    def _say(self, line: str) -> None:
-        self._heard(line)
-
     def _env(self) -> dict[str, str]:
         own = {
-            "UV_CACHE_DIR": str(self.data.cache),
-            "UV_PYTHON_INSTALL_DIR": str(self.data.pythons),
             "UV_PYTHON_PREFERENCE": "system",
             "UV_NO_PROGRESS": "1",
             # A computer that is busy, or sleeps for a while, is no failure.
             "UV_COMPILE_BYTECODE_TIMEOUT": "0",
             "NO_COLOR": "1",
         }
-        return {**_kept_variables(os.environ), **self.sources.env, **own}
+        return {**_kept_variables(os.environ), **self.sources.env, **own, **self.folders}
 
 
 class Log:
@@ -155,7 +157,7 @@ class Log:
                 self._file.close()
 
 
-def _python_wanted() -> tuple[str, str]:
+def _python_options() -> tuple[str, str]:
     """The Python that runs this, if it suits; else uv looks for one, and fetches one."""
     if OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         return ("--python", sys.executable)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from tkinter import filedialog, messagebox, ttk
 
 from installer.bootstrap import request
-from installer.bootstrap.commands import CancelledError
 from installer.bootstrap.facts import NAMES, describe
+from installer.bootstrap.first_model import NAME
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted, install_version
 from installer.bootstrap.program import Program
@@ -20,7 +20,7 @@ from installer.bootstrap.window_reporter import WindowReporter
 from installer.bootstrap.window_style import RAISED, TEXT, WIDTH, apply_style, be_sharp, centre
 from installer.bootstrap.window_texts import texts_for
 from installer.errors import SetupError
-from installer.model_file import NAME
+from installer.process import CancelledError
 
 DRAIN_EVERY_MS = 100
 MIRROR_HINT = (

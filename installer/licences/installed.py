@@ -1,6 +1,7 @@
 """Packages of the environment that people get, and what their metadata says of them."""
 
 import re
+import tomllib
 from collections.abc import Iterable
 from importlib.metadata import Distribution, MetadataPathFinder, PackageMetadata
 from pathlib import Path
@@ -9,10 +10,23 @@ from installer.errors import SetupError
 from installer.layout import Layout
 from installer.licences.part import Part
 from installer.licences.shipped import TABLE, known_parts
-from installer.requirements import name_of, read_requirements
 
 _SPDX = re.compile(r"(Apache|BSD|LGPL|GPL|MPL|PSF)-[0-9][A-Za-z0-9.-]*|MIT|ISC|AND|OR")
+_NAME = re.compile(r"[A-Za-z0-9._-]*")
 _MOST_NAMES = 3
+
+
+def read_requirements(layout: Layout, *, with_tests: bool) -> list[str]:
+    """Return the requirements of the application with its server, and of its tests."""
+    project = tomllib.loads(layout.pyproject.read_text(encoding="utf-8"))["project"]
+    extras = ("server", "test") if with_tests else ("server",)
+    optional = (project["optional-dependencies"][extra] for extra in extras)
+    return [str(line) for lines in (project["dependencies"], *optional) for line in lines]
+
+
+def name_of(requirement: str) -> str:
+    """Return the name at the start of a requirement."""
+    return str(_NAME.findall(requirement)[0])
 
 
 def pins(layout: Layout) -> dict[str, str]:
@@ -28,7 +42,7 @@ def installed_parts(layout: Layout) -> tuple[Part, ...]:
     Raises:
         SetupError: one isn't in the environment, or says nothing of its licence.
     """
-    pinned, environment = pins(layout), layout.site_packages
+    pinned, environment = pins(layout), layout.environment.site_packages
     parts = []
     for name in sorted(closure(layout)):
         found = distribution(name, environment)
@@ -40,7 +54,7 @@ def installed_parts(layout: Layout) -> tuple[Part, ...]:
 
 def closure(layout: Layout) -> set[str]:
     """Names of all pinned packages that the program needs on any system."""
-    pinned, environment = pins(layout), layout.site_packages
+    pinned, environment = pins(layout), layout.environment.site_packages
     needed: set[str] = set()
     open_ones = [normal(name_of(one)) for one in read_requirements(layout, with_tests=False)]
     while open_ones:

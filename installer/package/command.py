@@ -7,7 +7,7 @@ from pathlib import Path
 from installer.errors import SetupError
 from installer.layout import Layout
 from installer.package.format import Job, all_formats
-from installer.process import Runner
+from installer.process import Commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def build_packages(layout: Layout, runner: Runner, options: argparse.Namespace) -> list[Path]:
+def build_packages(layout: Layout, commands: Commands, options: argparse.Namespace) -> list[Path]:
     """Build each format that was asked for; returns the files.
 
     Raises:
@@ -40,5 +40,5 @@ def build_packages(layout: Layout, runner: Runner, options: argparse.Namespace) 
     built = []
     for one in chosen:
         with tempfile.TemporaryDirectory(prefix="medusa-package-") as work:
-            built.append(one.build(Job(layout, runner, out, Path(work))))
+            built.append(one.build(Job(layout, commands, out, Path(work))))
     return built

@@ -15,6 +15,7 @@ from installer.package.changelog import (
 )
 from installer.package.format import Format, Job
 from installer.package.program_folder import fill_program
+from installer.process import run_checked
 from installer.version import program_licence, program_licence_id, program_version
 
 APP_ID = "org.medusachat.MedusaChat"
@@ -81,7 +82,7 @@ def _check_tools(job: Job) -> None:
 
 def _architecture(job: Job) -> str:
     """Debian's name of this processor."""
-    name = job.runner.capture(["dpkg", "--print-architecture"], ANSWER_S).text.strip()
+    name = job.commands.capture(["dpkg", "--print-architecture"], ANSWER_S).text.strip()
     if name not in UV_BUILDS:
         raise SetupError(
             f"There is no package for the processor {name}.",
@@ -147,11 +148,11 @@ def _write_helps(job: Job, source: Path) -> None:
     python, plain = str(job.layout.python), {"COLUMNS": "80", "NO_COLOR": "1"}
     manual, completions = source / "man", source / "completions"
     manual.mkdir()
-    job.runner.stream([python, "-m", "installer.manual", str(manual)], plain)
+    run_checked(job.commands, [python, "-m", "installer.manual", str(manual)], plain)
     completions.mkdir()
     for shell, name in COMPLETIONS.items():
         asked = [python, "-m", "medusa_core", "completion", shell]
-        written = job.runner.capture(asked, ANSWER_S, plain)
+        written = job.commands.capture(asked, ANSWER_S, plain)
         if written.status != 0:
             raise SetupError(f"There is no completion for {shell}: {written.text}")
         (completions / name).write_text(written.text, encoding="utf-8")
@@ -162,7 +163,7 @@ def _build(job: Job, source: Path, seconds: int) -> None:
     environment = {"SOURCE_DATE_EPOCH": str(seconds), "PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"}
     script = 'cd "$1" && exec dpkg-buildpackage --build=binary --no-sign'
     try:
-        job.runner.stream(["sh", "-c", script, "sh", str(source)], environment)
+        run_checked(job.commands, ["sh", "-c", script, "sh", str(source)], environment)
     except CommandError as error:
         said = "\n".join(error.output[-LAST_LINES:])
         raise SetupError(f"dpkg-buildpackage failed. It said last:\n{said}") from error

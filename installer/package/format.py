@@ -8,7 +8,7 @@ from pathlib import Path
 
 from installer import package
 from installer.layout import Layout
-from installer.process import Runner
+from installer.process import Commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +17,13 @@ class Job:
 
     Attributes:
         layout: paths of the checkout.
-        runner: runs the tools, in the checkout.
+        commands: runs the tools, in the checkout.
         out: folder that gets the package.
         work: empty folder for what is needed on the way; deleted afterwards.
     """
 
     layout: Layout
-    runner: Runner
+    commands: Commands
     out: Path
     work: Path
 

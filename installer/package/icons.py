@@ -5,6 +5,7 @@ from pathlib import Path
 
 from installer.package.format import Job
 from installer.package.tools import tool
+from installer.process import run_checked
 
 ICO_SIZES = (16, 20, 24, 32, 40, 48, 64, 128, 256)
 # What Apple calls each picture, and its width in pixels. Some are others at two pixels a point.
@@ -91,7 +92,7 @@ def _draw(job: Job, script: str, *words: str) -> None:
     python = compiler.with_name(f"python{compiler.suffix}")  # it has PySide6
     drawing = job.layout.root / "resources" / "icons" / "app.svg"
     command = [str(python), "-c", script, str(drawing), *words]
-    job.runner.stream(command, {"QT_QPA_PLATFORM": "offscreen"})
+    run_checked(job.commands, command, {"QT_QPA_PLATFORM": "offscreen"})
 
 
 def ico_file(pictures: dict[int, bytes]) -> bytes:

@@ -6,6 +6,7 @@ from pathlib import Path
 from installer.errors import CommandError, SetupError
 from installer.package.format import Job
 from installer.package.tools import tool
+from installer.process import run_checked
 from installer.version import program_version
 
 SOURCES = Path("installer") / "windows" / "launcher"
@@ -67,7 +68,7 @@ def version_numbers(version: str) -> str:
 
 def _run(job: Job, command: list[str]) -> None:
     try:
-        job.runner.stream(command)
+        run_checked(job.commands, command)
     except CommandError as error:
         said = "\n".join(error.output[-LAST_LINES:])
         raise SetupError(f"zig failed. It said last:\n{said}") from error

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from installer.bootstrap.carried import carried_files
+from installer.checkout import python_with_pip
 from installer.package.format import Job
-from installer.package.tools import python_with_pip
-from installer.package.uv_program import fetch_uv
 from installer.package.wheel import build_wheel
+from installer.uv_program import fetch_uv
 
 ICON = Path("installer") / "share" / "icon.png"
 
@@ -31,4 +31,4 @@ def fill_program(job: Job, folder: Path, system: str) -> None:
         shutil.copyfile(source, target)
     shutil.copyfile(job.layout.root / ICON, folder / "icon.png")
     build_wheel(replace(job, out=folder))
-    fetch_uv(system, folder, job.runner, str(python_with_pip(job)))
+    fetch_uv(system, folder, job.commands, python_with_pip(job.commands, job.work))

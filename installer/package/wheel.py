@@ -6,6 +6,7 @@ from installer.console import say
 from installer.errors import SetupError
 from installer.package.format import Format, Job
 from installer.package.tools import tool
+from installer.process import run_checked
 from installer.translations import compile_translations, outdated_translations
 
 
@@ -28,12 +29,12 @@ def build_archive(job: Job, target: str) -> Path:
     """
     if outdated_translations(job.layout):
         lrelease = tool(job, "pyside6-lrelease", "pyside6-essentials")
-        compile_translations(job.layout, job.runner, lrelease)
+        compile_translations(job.layout, job.commands, lrelease)
         if missing := outdated_translations(job.layout):
             raise SetupError(f"{missing[0].name} isn't compiled, so the package lacks a language.")
     made = job.work / target
     hatchling = str(tool(job, "hatchling", "hatchling"))
-    job.runner.stream([hatchling, "build", "--target", target, "--directory", str(made)])
+    run_checked(job.commands, [hatchling, "build", "--target", target, "--directory", str(made)])
     (built,) = made.iterdir()
     moved = job.out / built.name
     moved.write_bytes(built.read_bytes())  # `out` may be another file system

@@ -4,19 +4,20 @@ import os
 import shutil
 from pathlib import Path, PurePosixPath
 
-from installer.__main__ import NEWEST
+from installer.__main__ import SUITABLE
 from installer.console import say
 from installer.errors import CommandError, SetupError
 from installer.package.format import Format, Job
 from installer.package.icons import ICO_SIZES, draw_banner, draw_pictures, ico_file
 from installer.package.launchers import build_launchers, version_numbers
 from installer.package.program_folder import fill_program
+from installer.process import run_checked
 from installer.version import program_version
 
 SCRIPT = Path("installer") / "windows" / "medusa-chat.nsi"
 SYSTEM = "windows-x86_64"
 # The Python that uv fetches: the newest that the program runs with.
-PYTHON = f"{NEWEST[0]}.{NEWEST[1]}"
+PYTHON = SUITABLE[0]
 LAST_LINES = 12
 
 
@@ -71,7 +72,7 @@ def _run_makensis(job: Job, defined: dict[str, str]) -> None:
     options = [f"-D{name}={value}" for name, value in defined.items()]
     script = str(job.layout.root / SCRIPT)
     try:
-        job.runner.stream(["makensis", "-NOCD", "-WX", "-V3", *options, script])
+        run_checked(job.commands, ["makensis", "-NOCD", "-WX", "-V3", *options, script])
     except CommandError as error:
         said = "\n".join(error.output[-LAST_LINES:])
         raise SetupError(f"makensis failed. It said last:\n{said}") from error

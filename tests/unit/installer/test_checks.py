@@ -11,7 +11,7 @@ from tests.support.installer.fakes import FakeMachine
 def test_a_failure_does_not_hide_the_tools_after_it(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine.tool_statuses = {"ruff": 1, "mypy": 2}
+    machine.statuses = {"ruff": 1, "mypy": 2}
     assert run_checks(machine.layout, machine, all_checks([]), {}) == 1
     assert len(machine.commands) == len(all_checks([]))
     out = capsys.readouterr().out
@@ -29,7 +29,7 @@ def test_summary_shows_the_closing_line_of_pytest(
 
 
 def test_a_tool_ended_by_a_signal_has_failed(machine: FakeMachine) -> None:
-    machine.tool_statuses = {"pytest": -11}
+    machine.statuses = {"pytest": -11}
     assert run_checks(machine.layout, machine, all_checks([]), {}) == 1
 
 

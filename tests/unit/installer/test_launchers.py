@@ -3,23 +3,21 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
+import tomllib
 
 import pytest
 
-from installer.launchers import declared_programs, provide_launchers
+from installer import launchers
+from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
 from tests.support.installer.fakes import FakeMachine
 
-DECLARED = '\n[project.scripts]\nhello = "hello.__main__:main"\n'
-
 
 @pytest.fixture
-def checkout(machine: FakeMachine, tmp_path: Path) -> Layout:
+def checkout(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> Layout:
     """A checkout with a package of its own, in an environment of this Python."""
     layout = machine.layout
-    with layout.pyproject.open("a", encoding="utf-8") as file:
-        file.write(DECLARED)
+    monkeypatch.setattr(launchers, "PROGRAMS", {"hello": "hello.__main__:main"})
     package = layout.root / "hello"
     package.mkdir()
     code = "import sys\ndef main():\n    print(sys.path[0], *sys.argv[1:])\n    return 3\n"
@@ -29,8 +27,9 @@ def checkout(machine: FakeMachine, tmp_path: Path) -> Layout:
     return layout
 
 
-def test_this_project_declares_a_window_and_a_command_line() -> None:
-    assert set(declared_programs(this_repository())) == {"medusa", "medusa-chat"}
+def test_they_are_the_programs_that_this_project_declares() -> None:
+    project = tomllib.loads(this_repository().pyproject.read_text(encoding="utf-8"))["project"]
+    assert {**project["scripts"], **project["gui-scripts"]} == launchers.PROGRAMS
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there it is a .cmd")

@@ -9,8 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from installer.layout import this_repository
-from installer.requirements import read_requirements
-from installer.torch_install import pinned
+from installer.licences.installed import read_requirements
 
 LAYOUT = this_repository()
 LINUX_ONLY_WITH_CUDA = re.compile(r"^(nvidia|cuda|triton)\b")
@@ -67,9 +66,9 @@ def test_installed_versions_are_the_pinned_ones() -> None:
 
 
 def test_each_pin_is_found_by_its_name() -> None:
-    assert pinned(LAYOUT, "torch") == "torch==2.13.0"
+    assert LAYOUT.pinned("torch") == "torch==2.13.0"
     with pytest.raises(LookupError):
-        pinned(LAYOUT, "torchvision")
+        LAYOUT.pinned("torchvision")
 
 
 def test_no_host_is_named() -> None:

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,12 @@ from app.startup.qt_libraries import (
     missing_libraries,
 )
 from installer import __main__ as entry
-from installer import cli, environment, system_packages
+from installer import cli, system_packages
+from installer.checkout import Request
 from installer.errors import SetupError
 from installer.layout import Layout
 from installer.lock import installation_lock
-from installer.process import SystemRunner
-from installer.setup import Request, ensure_ready
-from installer.space import GB, check_space
-from installer.torch_choice import TorchBuild
+from installer.process import SystemCommands, run
 from tests.support.installer.fakes import FakeMachine
 
 DEBIAN = 'ID=ubuntu\nID_LIKE="debian"\n'
@@ -42,38 +39,35 @@ def test_entry_point_is_read_by_pythons_too_old_to_run_the_rest() -> None:
     ast.parse(source, feature_version=(3, 6))
 
 
-def test_too_old_python_is_told_what_to_type() -> None:
-    words = entry.explain_unsuitable_python((3, 9), "python3.12")
-    assert "needs Python 3.11 to 3.13; this is Python 3.9" in words
-    assert "python3.12 installer" in words
+def test_too_old_python_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["installer", "test"])
+    words = entry.explain_old_python((3, 9), "python3.12")
+    assert words.startswith("This is Python 3.9; Medusa Chat needs 3.11")
+    assert words.endswith("\nThen:    python3.12 installer test")
 
 
-def test_too_old_python_without_another_is_told_what_to_install() -> None:
-    assert entry.install_command() in entry.explain_unsuitable_python((3, 9), "")
-
-
-def test_python_without_ensurepip_is_told_the_package(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+def test_too_old_python_without_another_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SetupError) as caught:
-        environment.prepare_environment(machine.layout, machine)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert caught.value.mend == f"sudo apt install python{version}-venv"
-    assert not machine.layout.venv.exists()
-
-
-def test_space_is_checked_for_the_build(tmp_path: Path) -> None:
-    for build, too_little in ((TorchBuild.CPU, 2.9), (TorchBuild("cu130"), 7.9)):
-        check_space(tmp_path, build, lambda _, gb=too_little + 0.2: int(gb * GB))
-        with pytest.raises(SetupError, match=f"{too_little} GB are free"):
-            check_space(tmp_path, build, lambda _, gb=too_little: int(gb * GB))
-
-
-def test_a_small_directory_for_temporary_files_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="temporary files") as caught:
-        check_space(tmp_path, TorchBuild.CPU, lambda path: 9 * GB if path == tmp_path else 0)
-    assert "TMPDIR=" in caught.value.mend
+    monkeypatch.setattr("sys.argv", ["installer"])
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("os.geteuid", lambda: 1000, raising=False)
+    for known, install, then in (
+        ("python3.12", "sudo apt install python3.12 python3.12-venv", "python3.12"),
+        (
+            "nothing",
+            "python3 -m pip install --user uv && uv python install 3.13",
+            "uv run --no-project --python 3.13 python",
+        ),
+    ):
+        monkeypatch.setattr(
+            entry,
+            "_succeeds",
+            lambda *command, name=known: command[:1] + command[2:] == ("apt-cache", name),
+        )
+        _, first, second = entry.explain_old_python((3, 9), "").splitlines()
+        assert first == f"Install: {install}"
+        assert second == f"Then:    {then} installer run"
 
 
 def test_libraries_of_the_platform_at_hand_are_looked_for() -> None:
@@ -159,7 +153,7 @@ def test_run_opens_the_app_with_its_arguments(machine: FakeMachine) -> None:
 
 
 def test_a_crash_of_the_app_is_an_error_status(machine: FakeMachine) -> None:
-    machine.app_status = -6
+    machine.statuses = {"app": -6}
     assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 134
 
 
@@ -179,34 +173,10 @@ def test_two_installations_take_turns(
     assert "Another installation is running" in capsys.readouterr().out
 
 
-def test_whoever_waited_finds_it_installed(machine: FakeMachine) -> None:
-    with installation_lock(machine.layout.lock):
-        second = threading.Thread(
-            target=ensure_ready, args=(machine.layout, machine, Request()), daemon=True
-        )
-        second.start()
-        # What the first would do while it holds the lock.
-        first = FakeMachine(machine.layout.root / "first")
-        ensure_ready(first.layout, first, Request())
-        first.layout.venv.rename(machine.layout.venv)
-    second.join(timeout=10)
-    assert not second.is_alive()
-    assert machine.commands == []
-
-
-def test_a_program_that_hangs_is_given_up(tmp_path: Path) -> None:
-    runner = SystemRunner(tmp_path)
-    answer = runner.capture([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
-    assert answer.status is None
-
-
-def test_an_interrupted_command_does_not_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_command_does_not_go_on(tmp_path: Path) -> None:
     def interrupt(line: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("installer.process.say", interrupt)
     code = (
         "import os, pathlib, time\n"
         "pathlib.Path('pid').write_text(str(os.getpid()))\n"
@@ -214,13 +184,9 @@ def test_an_interrupted_command_does_not_go_on(
         "time.sleep(60)\n"
     )
     with pytest.raises(KeyboardInterrupt):
-        SystemRunner(tmp_path).echo([sys.executable, "-c", code])
+        run(SystemCommands(tmp_path), [sys.executable, "-c", code], on_line=interrupt)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
-
-
-def test_a_missing_program_has_no_status(tmp_path: Path) -> None:
-    assert SystemRunner(tmp_path).capture(["no-such-program-here"], timeout_s=5).status is None
 
 
 def test_help_starts_fast_and_imports_nothing_of_ours() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from installer.bootstrap.torch_source import chosen_torch
 from installer.errors import SetupError
 from installer.gpu import Gpu, GpuReport, detect_gpus, parse_gpus
-from installer.setup import Request, ensure_ready
 from installer.torch_choice import TorchBuild, choose_torch
 from tests.support.installer.fakes import FakeMachine
 
@@ -46,7 +46,7 @@ def test_macos_has_one_build() -> None:
 def test_cuda_on_macos_is_refused(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     with pytest.raises(SetupError, match="no CUDA on macOS"):
-        ensure_ready(machine.layout, machine, Request(torch="cu130"))
+        chosen_torch("cu130", machine)
 
 
 def test_rows_of_nvidia_smi_are_read_and_others_skipped() -> None:
@@ -62,32 +62,3 @@ def test_a_driver_that_fails_is_named_in_the_reason(machine: FakeMachine) -> Non
     choice = choose_torch("linux", detect_gpus(machine))
     assert choice.build is TorchBuild.CPU
     assert "couldn't communicate" in choice.reason
-
-
-def test_reachable_index_gives_the_chosen_build(
-    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    machine.nvidia_smi = ADA
-    ensure_ready(machine.layout, machine, Request())
-    assert next(machine.site_packages.glob("torch-2.13.0+cu130.dist-info"))
-    assert "torch: cu130 build. Reason: NVIDIA GeForce RTX 4060" in capsys.readouterr().out
-
-
-def test_unreachable_index_falls_back_to_pip_and_says_so(
-    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    machine.index_reachable = False
-    ensure_ready(machine.layout, machine, Request())
-    assert next(machine.site_packages.glob("torch-2.13.0.dist-info"))
-    (by_pip,) = [c for c in machine.ran(" torch==2.13.0") if "--dry-run" not in c]
-    assert " -m pip " in by_pip
-    out = capsys.readouterr().out
-    assert "cannot be reached (no such name)" in out
-    assert "pip's own configuration" in out
-
-
-def test_pip_override_asks_neither_uv_nor_the_driver(machine: FakeMachine) -> None:
-    ensure_ready(machine.layout, machine, Request(torch="pip"))
-    assert not machine.ran("--torch-backend")
-    assert not machine.ran("nvidia-smi")
-    assert next(machine.site_packages.glob("torch-2.13.0.dist-info"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from installer import cli
-from installer.setup import Request
+from installer.checkout import Request
 from installer.translations import compile_translations
 from tests.support.installer.fakes import FakeMachine
 
@@ -45,11 +45,11 @@ def test_what_fails_is_told_and_leaves_what_was_there(
     old = german.with_suffix(".qm")
     old.write_text("old", encoding="utf-8")
     os.utime(old, (900_000, 900_000))
-    machine.lrelease_status = 1
+    machine.statuses = {"pyside6-lrelease": 1}
     compiled(machine)
     assert old.read_text(encoding="utf-8") == "old"
     assert sorted(german.parent.iterdir()) == [old, german]
-    assert "medusa_de.ts could not be compiled: no such text" in capsys.readouterr().out
+    assert "medusa_de.ts could not be compiled: pyside6-lrelease is done" in capsys.readouterr().out
 
 
 def test_where_nothing_can_be_written_the_application_starts_all_the_same(

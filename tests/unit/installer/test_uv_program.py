@@ -9,7 +9,7 @@ import pytest
 
 from installer.errors import SetupError
 from installer.layout import this_repository
-from installer.package.uv_program import BUILDS, VERSION, UvBuild, take_program
+from installer.uv_program import BUILDS, VERSION, UvBuild, take_program
 
 
 def package(folder: Path, *members: str) -> tuple[Path, UvBuild]:

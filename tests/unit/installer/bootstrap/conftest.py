@@ -7,7 +7,7 @@ import pytest
 
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.program import Program
-from tests.support.installer.bootstrap_fakes import FakeMachine, Listener, make_program
+from tests.support.installer.fakes import FakeMachine, Listener, make_program
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def data(tmp_path: Path) -> ProgramData:
 
 
 @pytest.fixture
-def machine() -> FakeMachine:
-    return FakeMachine()
+def machine(tmp_path: Path) -> FakeMachine:
+    return FakeMachine(tmp_path / "checkout")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from installer.bootstrap import installation
-from installer.bootstrap.commands import CancelledError
 from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.environment import read_stamp
 from installer.bootstrap.folders import EnvironmentFolder, ProgramData
@@ -17,7 +16,8 @@ from installer.bootstrap.program import Program
 from installer.bootstrap.settings import Settings
 from installer.bootstrap.uv import Log
 from installer.errors import SetupError
-from tests.support.installer.bootstrap_fakes import (
+from installer.process import CancelledError
+from tests.support.installer.fakes import (
     FakeMachine,
     Listener,
     installed,
@@ -53,14 +53,14 @@ def test_torch_comes_first_and_the_version_runs_at_the_end(
     assert read_current(data) == Current("1.0")
     stamp = read_stamp(data.environment("1.0"))
     assert stamp is not None
-    assert stamp.torch == "2.13.0+cpu"
+    assert stamp["torch"] == "2.13.0+cpu"
 
 
 @pytest.mark.parametrize("pulls", [True, False])
 def test_the_new_version_fetches_its_model_and_runs_without_it_too(
     data: ProgramData, program: Program, machine: FakeMachine, *, pulls: bool
 ) -> None:
-    machine.pulls = pulls
+    machine.pull_status = 0 if pulls else 1
     listener = Listener()
     commands = install(data, program, machine, listener, with_model=True)
     assert commands[-1].startswith(str(data.environment("1.0").python))

@@ -19,7 +19,7 @@ from installer.bootstrap.program import Program
 from installer.bootstrap.settings import Settings, read_settings
 from installer.bootstrap.update_source import checked_version, find_update
 from installer.errors import SetupError
-from tests.support.installer.bootstrap_fakes import NO_CARD, installed, make_program, make_wheel
+from tests.support.installer.fakes import NO_CARD, installed, make_program, make_wheel
 
 OURS = {"medusa_core/__init__.py": ""}
 

@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from installer.bootstrap import first_model
-from installer.bootstrap.commands import CancelledError, SystemCommands
-from installer.bootstrap.first_model import provide_first_model
+from installer.bootstrap.first_model import FILE, FILE_BYTES, FOLDER, NAME, provide_first_model
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.program import Program
-from installer.bootstrap.progress import growth_told
+from installer.bootstrap.progress import report_growth
 from installer.bootstrap.sources import find_sources
 from installer.bootstrap.uv import Uv
-from installer.model_file import FILE, FILE_BYTES, FOLDER, NAME
-from tests.support.installer.bootstrap_fakes import FakeMachine, Listener, make_wheel
-from tests.support.installer.fakes import put_model
+from installer.process import CancelledError, SystemCommands
+from tests.support.installer.fakes import FakeMachine, Listener, make_wheel, put_model
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the program is a script of a shell here")
 
@@ -31,17 +29,18 @@ class Pulling:
         self.python = data.root.parent / "python"
         self.uv = Uv(
             program.uv(),
-            data,
-            FakeMachine(),
+            FakeMachine(data.root.parent / "checkout"),
             find_sources(mirror),
-            self.listener.line,
-            self.listener.is_cancelled,
+            data.uv_folders(),
+            self.listener,
         )
 
     def pull(self, script: str) -> None:
         self.python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         self.python.chmod(0o755)
-        provide_first_model(self.data.models, self.python, self.uv, self.commands, self.listener)
+        provide_first_model(
+            self.data.models, self.python, self.uv.variables(), self.commands, self.listener
+        )
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_the_program_is_asked_once_and_what_it_says_is_heard(pulling: Pulling) -
         f"mkdir -p $MEDUSA_MODELS/{FOLDER}; truncate -s {FILE_BYTES} $MEDUSA_MODELS/{FOLDER}/{FILE}"
     )
     pulling.pull(f'echo "$@"; {puts}')
-    assert pulling.listener.steps == [f"Fetching {NAME}"]
+    assert pulling.listener.steps == [f"Fetching {NAME} (licence Apache-2.0, 93 MB)"]
     assert pulling.listener.lines[0].endswith(f"-m medusa_core pull {FOLDER}")
     pulling.pull("echo again")
     assert "again" not in pulling.listener.lines
@@ -90,7 +89,7 @@ def test_without_it_that_is_said(pulling: Pulling) -> None:
 def test_how_much_is_there_is_told(pulling: Pulling, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(pulling.listener, "amount", lambda *amount: told.append(amount))
-    monkeypatch.setattr(first_model, "growth_told", partial(growth_told, every_s=0.02))
+    monkeypatch.setattr(first_model, "report_growth", partial(report_growth, every_s=0.02))
     folder = f"$MEDUSA_MODELS/{FOLDER}"
     pulling.pull(f"mkdir -p {folder}; printf 12345 > {folder}/part; sleep 0.3")
     assert (5, FILE_BYTES) in told

@@ -13,7 +13,7 @@ import pytest
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.program import Program
 from installer.layout import this_repository
-from tests.support.installer.bootstrap_fakes import make_program, make_wheel
+from tests.support.installer.fakes import make_program, make_wheel
 
 UV = this_repository().program("uv")
 pytestmark = [

@@ -7,7 +7,7 @@ import pytest
 from installer.bootstrap.pip_configuration import read_pip_configuration
 from installer.bootstrap.sources import find_sources, shown_address
 from installer.errors import SetupError
-from tests.support.installer.bootstrap_fakes import make_wheel
+from tests.support.installer.fakes import make_wheel
 
 
 def pip_conf(tmp_path: Path, text: str, name: str = "pip.conf") -> dict[str, str]:

@@ -17,7 +17,7 @@ from installer.bootstrap.settings import Settings, write_settings
 from installer.bootstrap.situation import Kind, look
 from installer.bootstrap.start import give_up, note_start
 from installer.lock import installation_lock
-from tests.support.installer.bootstrap_fakes import installed
+from tests.support.installer.fakes import installed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="programs are scripts of a shell here")
 CAME_UP = 'touch "$MEDUSA_STARTED_FILE"; '

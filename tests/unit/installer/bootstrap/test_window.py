@@ -18,7 +18,7 @@ from installer.bootstrap.progress import Reporter
 from installer.bootstrap.settings import Settings, read_settings
 from installer.bootstrap.situation import Kind, Situation
 from installer.errors import SetupError
-from tests.support.installer.bootstrap_fakes import NO_CARD, installed, make_wheel
+from tests.support.installer.fakes import NO_CARD, installed, make_wheel
 
 tk = pytest.importorskip("tkinter", reason="this Python has no Tk")
 if sys.platform.startswith("linux") and shutil.which("Xvfb") is None:

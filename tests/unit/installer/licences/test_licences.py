@@ -10,9 +10,8 @@ from installer.errors import SetupError
 from installer.layout import Layout, this_repository
 from installer.licences.command import write_licences
 from installer.licences.document import row
-from installer.licences.installed import closure, distribution, part_of, pins
+from installer.licences.installed import closure, distribution, name_of, part_of, pins
 from installer.licences.shipped import known_parts, parts_of, shipped_parts
-from installer.requirements import name_of
 
 LAYOUT = this_repository()
 WRITTEN = LAYOUT.licences.read_text(encoding="utf-8")
@@ -27,7 +26,7 @@ def test_every_part_that_ships_has_its_row() -> None:
 def test_every_package_of_an_installation_has_its_row() -> None:
     section = WRITTEN.partition("## What is installed")[2].partition("## What extras")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
-    pinned, environment = pins(LAYOUT), LAYOUT.site_packages
+    pinned, environment = pins(LAYOUT), LAYOUT.environment.site_packages
     assert {line.split(" | ")[0][2:] for line in rows} >= closure(LAYOUT), ANEW
     for line in rows:
         name, version = line.split(" | ")[0][2:], line.split(" | ")[1]

@@ -9,7 +9,7 @@ from hatchling.builders.wheel import WheelBuilder
 from installer.layout import this_repository
 from installer.package import deb
 from installer.package.format import Job
-from installer.process import SystemRunner
+from installer.process import SystemCommands
 from installer.version import program_licence, program_licence_id
 from medusa_core import LICENCE, LICENCE_ID
 from medusa_core.system.components import component_licences
@@ -38,7 +38,7 @@ def test_documents_and_the_about_dialog_name_the_licence() -> None:
 
 def test_packages_carry_the_licence(tmp_path: Path) -> None:
     assert WheelBuilder(str(ROOT)).metadata.core.license_expression == LICENCE_ID
-    job = Job(LAYOUT, SystemRunner(ROOT), tmp_path, tmp_path)
+    job = Job(LAYOUT, SystemCommands(ROOT), tmp_path, tmp_path)
     releases = deb._releases(job)
     deb._write_debian(job, tmp_path / "debian", releases)
     deb._write_share(job, tmp_path / "share", releases)

@@ -15,12 +15,12 @@ import medusa_core
 from installer import manual
 from installer.bootstrap.launch import OLDEST
 from installer.errors import SetupError
-from installer.launchers import declared_programs
+from installer.launchers import PROGRAMS
 from installer.layout import Layout, this_repository
 from installer.package import deb
 from installer.package.changelog import debian_changelog, read_releases
 from installer.package.format import Job
-from installer.process import SystemRunner
+from installer.process import SystemCommands
 from medusa_core.__main__ import COMMANDS
 from tests.support.installer.fakes import FakeMachine
 
@@ -42,7 +42,7 @@ def checked_by(*command: str) -> None:
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source package, without PROGRAM and what the program writes itself."""
     folder = tmp_path_factory.mktemp("source")
-    job = Job(LAYOUT, SystemRunner(LAYOUT.root), folder, folder)
+    job = Job(LAYOUT, SystemCommands(LAYOUT.root), folder, folder)
     releases = deb._releases(job)
     deb._write_debian(job, folder / "debian", releases)
     deb._write_share(job, folder / "share", releases)
@@ -80,7 +80,7 @@ def test_the_software_centre_is_told_of_this_version_and_its_programs(source: Pa
     assert about.findtext("launchable") == "medusa-chat.desktop"
     assert about.findtext("provides/mediatype") == MIME_TYPE
     programs = {one.text for one in about.findall("provides/binary")}
-    assert programs == set(deb.PROGRAMS) == set(declared_programs(LAYOUT))
+    assert programs == set(deb.PROGRAMS) == set(PROGRAMS)
     releases = [one.get("version") for one in about.findall("releases/release")]
     assert releases[0] == medusa_core.__version__
     assert "0.1.0" in releases
@@ -104,7 +104,7 @@ def test_a_changelog_of_another_version_is_refused(
 ) -> None:
     monkeypatch.setattr(deb, "program_version", lambda _: "99.0")
     with pytest.raises(SetupError, match=r"doesn't begin with version 99\.0"):
-        deb._releases(Job(LAYOUT, SystemRunner(LAYOUT.root), tmp_path, tmp_path))
+        deb._releases(Job(LAYOUT, SystemCommands(LAYOUT.root), tmp_path, tmp_path))
 
 
 def test_a_changelog_line_may_be_long_and_hold_marks() -> None:
@@ -225,7 +225,7 @@ def test_the_package_builds_and_lintian_has_nothing_to_say(tmp_path: Path) -> No
     out, work = tmp_path / "out", tmp_path / "work"
     out.mkdir()
     work.mkdir()
-    package = deb.build_deb(Job(LAYOUT, SystemRunner(LAYOUT.root), out, work))
+    package = deb.build_deb(Job(LAYOUT, SystemCommands(LAYOUT.root), out, work))
     if shutil.which("lintian"):
         command = ["lintian", "--allow-root", "--fail-on", "error,warning", str(package)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -21,8 +21,7 @@ import pytest
 from installer.layout import this_repository
 from installer.package.format import Job
 from installer.package.wheel import build_wheel
-from installer.process import SystemRunner
-from installer.torch_install import pinned
+from installer.process import SystemCommands
 
 LAYOUT = this_repository()
 PATIENCE_S = 240.0
@@ -113,7 +112,7 @@ def installed(
     root = tmp_path_factory.mktemp(request.param)
     work, venv = root / "work", root / "environment"
     work.mkdir()
-    wheel = build_wheel(Job(LAYOUT, SystemRunner(LAYOUT.root), root, work))
+    wheel = build_wheel(Job(LAYOUT, SystemCommands(LAYOUT.root), root, work))
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     pip = [str(venv / "bin" / "pip"), "install", "--constraint", str(LAYOUT.constraints)]
     if request.param == "shared":
@@ -122,7 +121,7 @@ def installed(
         (site / "shared.pth").write_text(str(ours), encoding="utf-8")
         subprocess.run([*pip, "--no-deps", "--no-index", wheel], check=True)
     else:
-        subprocess.run([*pip, pinned(LAYOUT, "torch")], check=True)
+        subprocess.run([*pip, LAYOUT.pinned("torch")], check=True)
         subprocess.run([*pip, f"{wheel}[server]"], check=True)
     for name in ("folder", "home"):
         (root / name).mkdir()

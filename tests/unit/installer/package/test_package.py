@@ -10,10 +10,10 @@ import medusa_core
 from installer import cli
 from installer.errors import SetupError
 from installer.layout import this_repository
+from installer.licences.installed import name_of
 from installer.package.format import Format, Job, all_formats
 from installer.package.wheel import build_archive
-from installer.process import SystemRunner
-from installer.requirements import name_of
+from installer.process import SystemCommands, run_checked
 from installer.version import program_version
 from tests.support.installer.fakes import FakeMachine
 
@@ -114,7 +114,7 @@ def test_a_checkout_without_tools_fetches_the_pinned_ones(
 def test_a_translation_that_does_not_compile_is_no_package(
     machine: FakeMachine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    machine.lrelease_status = 1
+    machine.statuses = {"pyside6-lrelease": 1}
     machine.layout.translations.mkdir(parents=True)
     (machine.layout.translations / "medusa_de.ts").touch()
     machine.layout.program("pyside6-lrelease").parent.mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_the_same_files_give_the_same_bytes_and_the_sdist_gives_the_same_wheel(
     for name in ("first", "second"):
         work = tmp_path / name
         work.mkdir()
-        job = Job(LAYOUT, SystemRunner(LAYOUT.root), work, work)
+        job = Job(LAYOUT, SystemCommands(LAYOUT.root), work, work)
         made.append([build_archive(job, target).read_bytes() for target in ("wheel", "sdist")])
     assert made[0] == made[1]
     unpacked = tmp_path / "unpacked"
@@ -141,7 +141,7 @@ def test_the_same_files_give_the_same_bytes_and_the_sdist_gives_the_same_wheel(
         sdist.extractall(unpacked, filter="data")
     (root,) = unpacked.iterdir()
     command = [str(LAYOUT.program("hatchling")), "build", "--target", "wheel"]
-    SystemRunner(root).stream([*command, "--directory", str(tmp_path / "third")])
+    run_checked(SystemCommands(root), [*command, "--directory", str(tmp_path / "third")])
     (again,) = (tmp_path / "third").iterdir()
     assert again.read_bytes() == made[0][0]
 

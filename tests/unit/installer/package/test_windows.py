@@ -18,7 +18,7 @@ from installer.package import launchers, windows
 from installer.package.format import Job
 from installer.package.icons import ico_file
 from installer.package.program_folder import ICON
-from installer.process import SystemRunner
+from installer.process import SystemCommands
 from tests.support.installer.fakes import FakeMachine
 
 LAYOUT = this_repository()
@@ -133,7 +133,7 @@ def test_the_words_of_a_failed_compiler_are_shown(tmp_path: Path) -> None:
     def fail(command: object) -> None:
         raise CommandError(["zig"], 1, ["launcher.c:1: error: no"])
 
-    machine.before_install = fail
+    machine.before = fail
     with pytest.raises(SetupError, match=r"launcher\.c:1: error: no"):
         launchers._run(Job(machine.layout, machine, tmp_path, tmp_path), ["zig", "cc"])
 
@@ -145,7 +145,7 @@ def test_the_words_of_a_failed_compiler_are_shown(tmp_path: Path) -> None:
 def test_the_same_files_give_the_same_installer(tmp_path: Path) -> None:
     built = []
     for name in ("one", "two"):
-        job = Job(LAYOUT, SystemRunner(LAYOUT.root), tmp_path / name, tmp_path / f"work-{name}")
+        job = Job(LAYOUT, SystemCommands(LAYOUT.root), tmp_path / name, tmp_path / f"work-{name}")
         job.out.mkdir()
         job.work.mkdir()
         built.append(windows.build_windows(job).read_bytes())

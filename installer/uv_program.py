@@ -1,15 +1,15 @@
 """uv's program for a system, out of its package: it makes the environment of what is installed."""
 
 import hashlib
+import importlib.util
 import stat
-import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from installer.errors import SetupError
-from installer.process import Runner
+from installer.errors import CommandError, SetupError
+from installer.process import Commands, run_checked
 
 VERSION = "0.13.8"
 
@@ -52,30 +52,44 @@ BUILDS = {
 }
 
 
-def fetch_uv(name: str, folder: Path, runner: Runner, python: str = sys.executable) -> Path:
+def fetch_uv(system: str, folder: Path, commands: Commands, python: str) -> Path:
     """Download uv for a system and take its program out of the package.
 
     Args:
-        name: one of BUILDS.
-        folder: where the program goes.
-        runner: runs pip.
-        python: a Python with pip.
+        system: One of BUILDS.
+        folder: Where the program goes.
+        commands: Runs pip.
+        python: A Python with pip.
 
     Returns:
-        The program, which may be executed.
+        The program.
 
     Raises:
-        SetupError: it can't be had, or the package has other bytes than expected.
+        SetupError: It is unavailable, or the package has other bytes than expected.
     """
-    build = BUILDS[name]
+    build = BUILDS.get(system)
+    if build is None:
+        raise SetupError(f"There is no uv for {system}.", f"It exists for {', '.join(BUILDS)}.")
     with tempfile.TemporaryDirectory() as work:
         options = ["--no-deps", "--only-binary", ":all:", "--platform", build.platform]
         command = [python, "-m", "pip", "--disable-pip-version-check", "download", *options]
-        runner.stream([*command, "--dest", work, f"uv=={VERSION}"])
+        try:
+            run_checked(commands, [*command, "--dest", work, f"uv=={VERSION}"])
+        except CommandError as error:
+            why = "\n".join(error.output[-3:])
+            raise SetupError(
+                f"uv could not be downloaded.\n{why}",
+                "Check the connection and the settings of pip (python3 -m pip config list).",
+            ) from error
         wheels = list(Path(work).glob("uv-*.whl"))
         if len(wheels) != 1:
             raise SetupError(f"uv {VERSION} came as {len(wheels)} files instead of one.")
         return take_program(wheels[0], build, folder)
+
+
+def has_pip() -> bool:
+    """Return whether the Python that runs this has pip."""
+    return importlib.util.find_spec("pip") is not None
 
 
 def take_program(wheel: Path, build: UvBuild, folder: Path) -> Path:

@@ -1,0 +1,247 @@
+"""The environment of a checkout: first start, second start, and every way of being cut short."""
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from installer import cli
+from installer.bootstrap import first_model
+from installer.bootstrap.environment import read_stamp
+from installer.bootstrap.first_model import FILE, FOLDER
+from installer.checkout import Request, ensure_ready, is_ready
+from installer.errors import SetupError
+from installer.lock import installation_lock
+from installer.torch_choice import AUTO
+from medusa_core.__main__ import COMMANDS
+from medusa_core.cli.pull import FIRST_MODEL
+from medusa_core.hub import first_model as hub_model
+from medusa_core.system import resources
+from tests.support.installer.fakes import FakeMachine, Listener, put_model
+
+NO_MODEL = Request(with_model=False)
+OFFLINE = "error: Request failed\n  cause: dns error"
+
+
+def install(machine: FakeMachine, request: Request = NO_MODEL) -> list[str]:
+    """Run the set-up; returns the commands that it needed."""
+    machine.commands.clear()
+    ensure_ready(machine.layout, machine, request, Listener())
+    return machine.commands
+
+
+def test_torch_comes_first_and_every_version_is_fixed(machine: FakeMachine) -> None:
+    installs = [c for c in install(machine) if "pip install" in c and "--dry-run" not in c]
+    torch, others = installs
+    assert "--torch-backend=cpu torch==2.13.0" in torch
+    assert others.endswith(f"-r {machine.layout.pyproject} --extra server")
+    assert all(f"--constraint {machine.layout.constraints}" in c for c in installs)
+    assert is_ready(machine.layout, NO_MODEL)
+
+
+def test_second_start_runs_no_command(machine: FakeMachine) -> None:
+    install(machine)
+    assert install(machine) == []
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "installer/constraints.txt"])
+def test_a_change_of_what_it_was_made_from_updates_it_in_place(
+    machine: FakeMachine, name: str
+) -> None:
+    install(machine)
+    extra = machine.layout.venv / "extra of a developer"
+    extra.touch()
+    with (machine.layout.root / name).open("a", encoding="utf-8") as file:
+        file.write("\n# changed\n")
+    assert not is_ready(machine.layout, NO_MODEL)
+    commands = install(machine)
+    assert is_ready(machine.layout, NO_MODEL)
+    assert extra.exists()
+    installs = [c for c in commands if "pip install" in c and "--dry-run" not in c]
+    assert len(installs) == 1, "torch is there in the right build"
+
+
+def test_tests_tools_are_added_to_an_environment_for_running(machine: FakeMachine) -> None:
+    install(machine)
+    with_tests = Request(with_tests=True, with_model=False)
+    assert not is_ready(machine.layout, with_tests)
+    assert install(machine, with_tests)[-2].endswith("--extra server --extra test")
+    assert install(machine) == []
+
+
+def test_a_deleted_package_is_noticed_and_put_back(machine: FakeMachine) -> None:
+    install(machine)
+    about = next(machine.layout.environment.site_packages.glob("PySide6*.dist-info"))
+    (about / "RECORD").unlink()
+    about.rmdir()
+    install(machine)
+    assert about.exists()
+
+
+@pytest.mark.parametrize("what", ["python", "stamp"])
+def test_a_broken_environment_is_made_afresh(machine: FakeMachine, what: str) -> None:
+    install(machine)
+    old = machine.layout.venv / "old"
+    old.touch()
+    if what == "python":
+        machine.layout.python.unlink()
+    else:
+        stamp = machine.layout.environment.stamp
+        stamp.write_text(stamp.read_text(encoding="utf-8")[:20], encoding="utf-8")
+    install(machine)
+    assert is_ready(machine.layout, NO_MODEL)
+    assert not old.exists()
+
+
+@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("is_update", [False, True])
+def test_cut_short_anywhere_it_is_made_afresh(
+    machine: FakeMachine, at: int, *, is_update: bool
+) -> None:
+    request = Request(with_tests=is_update, with_model=False)
+    if is_update:
+        install(machine)
+
+    def cut(command: str) -> None:
+        if len(machine.commands) == at + 1:
+            raise KeyboardInterrupt
+
+    machine.before = cut
+    with pytest.raises(KeyboardInterrupt):
+        install(machine, request)
+    assert not is_ready(machine.layout, request)
+    machine.before = lambda command: None
+    install(machine, request)
+    assert is_ready(machine.layout, request)
+
+
+def test_without_network_it_says_so_and_keeps_what_is_there(machine: FakeMachine) -> None:
+    install(machine)
+    machine.says = OFFLINE
+    with pytest.raises(SetupError) as caught:
+        install(machine, Request(with_tests=True))
+    assert "could not be reached" in caught.value.message
+    assert "pip config list" in caught.value.mend
+    assert is_ready(machine.layout, NO_MODEL)
+
+
+def test_a_full_disk_stops_it_before_anything_is_made(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
+    with pytest.raises(SetupError, match=r"2.2 GB are needed in .*; 1.0 GB are free"):
+        install(machine)
+    assert not machine.layout.venv.exists()
+
+
+def test_a_torch_that_does_not_load_is_not_recorded(machine: FakeMachine) -> None:
+    machine.starts = False
+    with pytest.raises(SetupError, match="libgomp") as caught:
+        install(machine)
+    assert "--torch cpu" in caught.value.mend
+    assert not is_ready(machine.layout, NO_MODEL)
+
+
+def test_a_foreign_directory_in_its_place_is_left_alone(machine: FakeMachine) -> None:
+    diary = machine.layout.venv / "diary.txt"
+    diary.parent.mkdir()
+    diary.touch()
+    with pytest.raises(SetupError, match="in the way"):
+        install(machine)
+    assert diary.exists()
+
+
+def test_where_no_python_can_be_had_the_command_that_installs_one_is_said(
+    machine: FakeMachine,
+) -> None:
+    machine.says = "error: Failed to download `cpython: x/cpython-3.13.18.tar.gz`\n dns error"
+    with pytest.raises(SetupError, match="No suitable Python was found") as caught:
+        install(machine)
+    assert re.fullmatch(r"Install: .+\nThen:    python3 installer.*", caught.value.mend)
+
+
+def test_a_build_of_torch_that_was_chosen_survives_an_update(machine: FakeMachine) -> None:
+    machine.torch = [("--torch-backend=cu126", ["torch==2.13.0+cu126"])]
+    install(machine, Request(torch="cu126", with_model=False))
+    with machine.layout.constraints.open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    install(machine)
+    assert not machine.ran("nvidia-smi")
+    assert install(machine, Request(torch="cu126", with_model=False)) == []
+
+
+def test_auto_looks_at_the_cards_again_and_replaces_the_build(machine: FakeMachine) -> None:
+    install(machine)
+    machine.nvidia_smi = "8.9, 580.95.05, NVIDIA GeForce RTX 4060\n"
+    machine.torch = [("--torch-backend=cu130", ["torch==2.13.0+cu130"])]
+    assert install(machine) == []
+    install(machine, Request(torch=AUTO, with_model=False))
+    stamp = read_stamp(machine.layout.environment)
+    assert stamp is not None
+    assert stamp["torch"] == "2.13.0+cu130"
+    assert "torch-2.13.0+cpu.dist-info" not in machine.layout.environment.packages()
+
+
+def test_whoever_waited_finds_it_installed(machine: FakeMachine) -> None:
+    with installation_lock(machine.layout.lock):
+        arguments = (machine.layout, machine, Request(), Listener())
+        second = threading.Thread(target=ensure_ready, args=arguments, daemon=True)
+        second.start()
+        # What the first would do while it holds the lock.
+        first = FakeMachine(machine.layout.root / "first")
+        ensure_ready(first.layout, first, NO_MODEL, Listener())
+        first.layout.pyproject.replace(machine.layout.pyproject)
+        first.layout.venv.rename(machine.layout.venv)
+        put_model(machine.layout.models)
+    second.join(timeout=10)
+    assert not second.is_alive()
+    assert machine.commands == []
+
+
+# The model of the first start.
+
+
+def test_the_model_is_fetched_once_by_the_program(machine: FakeMachine) -> None:
+    pull = f"{machine.layout.python} -X utf8 -m medusa_core pull {FOLDER}"
+    assert install(machine, Request())[-1] == pull
+    put_model(machine.layout.models, first_model.FILE_BYTES - 1)
+    assert install(machine, Request()) == [pull], "a file of another size"
+    put_model(machine.layout.models)
+    assert install(machine, Request()) == []
+
+
+def test_a_folder_of_the_user_holds_for_both(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path))
+    put_model(tmp_path)
+    assert not [c for c in install(machine, Request()) if "pull" in c]
+    assert resources.first_model_file() == tmp_path / FOLDER / FILE
+
+
+def test_without_it_the_window_opens(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.pull_status = 1
+    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 0
+    assert machine.ran("-m app")
+    assert "There is no network.\nThe program starts without it" in capsys.readouterr().out
+
+
+def test_an_interruption_of_it_is_one_of_all(machine: FakeMachine) -> None:
+    machine.pull_status = 130
+    with pytest.raises(KeyboardInterrupt):
+        install(machine, Request())
+
+
+def test_the_installer_and_the_program_mean_the_same_model(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.prefix", str(machine.layout.venv))
+    assert resources.models_dir() == machine.layout.models
+    assert (FOLDER, FILE) == resources.FIRST_MODEL_FILE
+    assert first_model.NAME == resources.FIRST_MODEL_NAME
+    assert first_model.FILE_BYTES == hub_model.FILE_BYTES
+    assert first_model.PULL[2] in COMMANDS
+    assert first_model.PULL[3:] == (FIRST_MODEL,)
