@@ -10,6 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
+from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.tasks import Tasks
 from app.widgets.file_dialogs import choose_files, choose_save_path
@@ -161,7 +162,9 @@ class ConversationFiles(QObject):
         self.notice.emit(summary)
         if num_refused:
             more = ["…"] if num_refused > _MOST_REASONS else []
-            self.failed.emit(summary, "\n".join([*reasons[:_MOST_REASONS], *more]))
+            self.failed.emit(
+                summary, "\n".join([*map(engine_text, reasons[:_MOST_REASONS]), *more])
+            )
 
 
 def _file_name(title: str) -> str:

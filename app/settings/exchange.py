@@ -102,7 +102,9 @@ def _values(raw: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = DECLARATIONS[name].kind.read(value)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise SettingsFileError(
-                f"The file can't be used: {name} makes no sense: {error}.",
-                "Correct it, or export the settings again.",
+                translate("Settings", "The file can't be used: {0} makes no sense: {1}.").format(
+                    name, error
+                ),
+                translate("Settings", "Correct it, or export the settings again."),
             ) from error
     return values

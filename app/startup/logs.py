@@ -11,11 +11,12 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
 
-from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QCoreApplication, QMessageLogContext, QtMsgType, qInstallMessageHandler
 
 from app.startup.surroundings import advice
 
 log = logging.getLogger(__name__)
+translate = QCoreApplication.translate
 
 FILE_NAME = "medusa-chat.log"
 MAX_BYTES = 1_000_000
@@ -91,8 +92,8 @@ def show_uncaught_errors(show: ShowError, log_path: Path) -> None:
             return
         log.error("uncaught error", exc_info=(kind, error, trace))
         show(
-            f"Something in the window failed: {kind.__name__}.",
-            f"You can go on; the details are in {log_path}.",
+            translate("Logs", "Something in the window failed: {0}.").format(kind.__name__),
+            translate("Logs", "You can go on; the details are in {0}.").format(log_path),
         )
 
     def in_thread(arguments: threading.ExceptHookArgs) -> None:

@@ -216,7 +216,8 @@ class MainWindow(QMainWindow):
             self.page.composer.attach(paths)
         else:
             self.chat.errors.show_error(
-                "This can't be attached.", "Drop files that are on this computer."
+                self.tr("This can't be attached."),
+                self.tr("Drop files that are on this computer."),
             )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

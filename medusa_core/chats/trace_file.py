@@ -306,13 +306,13 @@ def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
     """Return the inconsistency between steps and end; empty for none."""
     kept = [i for step in steps for i in step.choice_ids[: step.num_appended]]
     if [step.step for step in steps] != list(range(done.num_steps + 1)):
-        return f"its steps are not those from 0 to {done.num_steps}"
+        return tr("its steps are not those from 0 to {0}", done.num_steps)
     if any(not 0 < step.num_appended <= len(step.path) for step in steps):
-        return "a step keeps more tokens than it gave, or none"
+        return tr("a step keeps more tokens than it gave, or none")
     if tuple(kept) != done.token_ids[done.num_given_tokens :]:
-        return "its steps give other tokens than the answer has"
+        return tr("its steps give other tokens than the answer has")
     if tuple(step.num_appended for step in steps[1:]) != done.accept_lengths:
-        return "its steps give other numbers of tokens than the answer says"
+        return tr("its steps give other numbers of tokens than the answer says")
     return ""
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from medusa_core import __version__
 from medusa_core.errors import MedusaError
+from medusa_core.system.sandbox.command import JSON_ERRORS, error_line
 from medusa_core.system.user_folders import close_folders, prepare_home
 
 _EXIT_STATUSES = "Exit status: 0 done, 1 failed, 2 wrong arguments, 3 batch paused, 130 stopped."
@@ -103,9 +104,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         sys.stdout.flush()
     except MedusaError as error:
         logging.getLogger(__name__).info("failed", exc_info=True)
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+        _print_error(error)
         return _FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -115,6 +114,16 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     return code
+
+
+def _print_error(error: MedusaError) -> None:
+    """Print an error for people, or for the program that has started this command."""
+    if os.environ.get(JSON_ERRORS):
+        print(error_line(error), file=sys.stderr)
+        return
+    print(f"error: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"  {error.hint}", file=sys.stderr)
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:

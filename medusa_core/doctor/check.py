@@ -59,4 +59,4 @@ def _guarded(spec: CheckSpec) -> Check:
 
 def install_again() -> str:
     """Return the hint for a missing or broken part of the program."""
-    return f"Install Medusa Chat again: {repair_command()}"
+    return tr("Install Medusa Chat again: {0}", repair_command())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import HubError, StorageError
 from medusa_core.hub.job import DownloadJob, JobState, Pair
+from medusa_core.i18n import text_from_json, text_to_json, tr
 from medusa_core.system.storage.database import (
     Database,
     open_database,
@@ -80,7 +82,8 @@ class JobStore:
         self._try(
             "UPDATE jobs SET state = ?, reason = ?, hint = ?, done_bytes = ?, total_bytes = ?"
             " WHERE id = ?",
-            *(job.state.value, job.reason, job.hint, job.done_bytes, job.total_bytes, job.id),
+            *(job.state.value, _stored(job.reason), _stored(job.hint)),
+            *(job.done_bytes, job.total_bytes, job.id),
         )
 
     def remove(self, job_id: int) -> None:
@@ -119,8 +122,24 @@ class JobStore:
 
 def _in_memory(path: Path, error: StorageError) -> Database:
     """Open a temporary database if the file can't be used."""
-    notice = f"{error.message} Downloads of today won't be remembered. {error.hint}"
+    notice = tr("{0} Downloads of today won't be remembered. {1}", error.message, error.hint)
     return open_in_memory(_MIGRATIONS, path, notice)
+
+
+def _stored(text: str) -> str:
+    """A text as it is stored: one with values as JSON, so that it can be translated later."""
+    raw = text_to_json(text)
+    return raw if isinstance(raw, str) else json.dumps(raw)
+
+
+def _read(stored: str) -> str:
+    """A text of `_stored`, or of an older version, which stored sentences."""
+    if not stored.startswith('["'):
+        return stored
+    try:
+        return text_from_json(json.loads(stored))
+    except ValueError:
+        return stored
 
 
 def _job(row: tuple[Any, ...]) -> DownloadJob:
@@ -135,8 +154,8 @@ def _job(row: tuple[Any, ...]) -> DownloadJob:
         id=number,
         pair=Pair(model, heads, revision, bool(converts), file, heads_file),
         state=JobState(state),
-        reason=reason,
-        hint=hint,
+        reason=_read(reason),
+        hint=_read(hint),
         done_bytes=max(0, done),
         total_bytes=max(0, total),
     )

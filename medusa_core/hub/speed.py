@@ -6,6 +6,7 @@ import threading
 import time
 
 from medusa_core.hub.settings import HubTimeouts
+from medusa_core.i18n import tr
 
 
 class RateLimiter:
@@ -56,11 +57,11 @@ class StallDetector:
         self._window_s += seconds
         self._window_bytes += nbytes
         if self._silent_s >= timeouts.stall_s:
-            return f"the server has been silent for {timeouts.stall_s:.0f} s"
+            return tr("the server has been silent for {0:.0f} s", timeouts.stall_s)
         if self._window_s < timeouts.min_rate_window_s:
             return ""
         if self._window_bytes < timeouts.min_bytes_per_s * self._window_s:
             rate = self._window_bytes / self._window_s
-            return f"the server sends only {rate:.0f} bytes a second"
+            return tr("the server sends only {0:.0f} bytes a second", rate)
         self._window_s, self._window_bytes = 0.0, 0
         return ""

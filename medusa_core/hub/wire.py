@@ -220,7 +220,7 @@ def _reason(error: Exception) -> str:
     import httpx2
 
     if isinstance(error, httpx2.TimeoutException):
-        return "the server is silent"
+        return tr("the server is silent")
     if any(words in str(error) for words in ("Name or service", "getaddrinfo", "resolution")):
-        return "the server's name can't be resolved"
-    return f"the connection failed ({type(error).__name__})"
+        return tr("the server's name can't be resolved")
+    return tr("the connection failed ({0})", type(error).__name__)

@@ -206,8 +206,8 @@ def _plan_policy(
     if plan.fit is Fit.NO and not options.ignores_plan:
         raise PlanError(
             tr(
-                "This policy needs {0} MiB more than {1} has free.",
-                _mib(-plan.free_bytes),
+                "This policy needs {0:,} MiB more than {1} has free.",
+                _num_mib(-plan.free_bytes),
                 planner.budget.name,
             ),
             "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
@@ -220,8 +220,8 @@ def _plan_policy(
     if missing > 0 and not options.ignores_plan:
         raise PlanError(
             tr(
-                "This policy needs {0} MiB more of the computer's memory than is free.",
-                _mib(missing),
+                "This policy needs {0:,} MiB more of the computer's memory than is free.",
+                _num_mib(missing),
             ),
             "Let more lie on the disk, or fewer sequences be computed.",
             missing_bytes=missing,
@@ -230,9 +230,9 @@ def _plan_policy(
     return plan
 
 
-def _mib(num_bytes: int) -> str:
+def _num_mib(num_bytes: int) -> int:
     """MiB for people, at least one."""
-    return f"{-(-num_bytes // (1 << 20)):,}"
+    return -(-num_bytes // (1 << 20))
 
 
 def _way_out(options: LoadOptions, max_context: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from medusa_core.heads.kind import Heads
 from medusa_core.heads.medusa import SharedWeights
+from medusa_core.i18n import tr
 from medusa_core.memory.plan import (
     chunk_rows,
 )
@@ -85,8 +86,8 @@ class Target:
         if self.config.has_native_family:
             return ""
         why = self.runner.plain_why
-        how = f"one token a step, as {why}" if why else "with token trees"
-        return f"Runs through transformers, {how}."
+        how = tr("one token a step, as {0}", why) if why else tr("with token trees")
+        return tr("Runs through transformers, {0}.", how)
 
     @property
     def not_compiled(self) -> str:

@@ -2233,7 +2233,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Correct it, or export the settings again.</source>
-        <translation>Berichtigen Sie sie oder exportieren Sie die Einstellungen noch einmal.</translation>
+        <translation>Verbessern Sie sie, oder exportieren Sie die Einstellungen neu.</translation>
     </message>
     <message>
         <source>Decided rows can&apos;t be chosen from.</source>
@@ -2604,6 +2604,74 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schichten von {0}-Modellen können nicht auf anderen Rechnern liegen: Manche halten Zustände oder nutzen, was andere halten.</translation>
     </message>
     <message>
+        <source> in line {0}</source>
+        <translation> in Zeile {0}</translation>
+    </message>
+    <message>
+        <source>A step of {0:.1f} rows takes {1:.1f} times as long as one of one row</source>
+        <translation>Ein Schritt mit {0:.1f} Zeilen dauert {1:.1f}-mal so lange wie einer mit einer Zeile</translation>
+    </message>
+    <message>
+        <source>CPUs compute float16 slowly; bf16 has the same size.</source>
+        <translation>Prozessoren rechnen langsam mit float16; bf16 ist gleich groß.</translation>
+    </message>
+    <message>
+        <source>Cards before Pascal can&apos;t unpack 4-bit weights.</source>
+        <translation>Karten vor Pascal können 4-Bit-Gewichte nicht entpacken.</translation>
+    </message>
+    <message>
+        <source>Cards before Turing compute float16 at a 64th of their speed.</source>
+        <translation>Karten vor Turing rechnen mit float16 bei einem Vierundsechzigstel ihrer Geschwindigkeit.</translation>
+    </message>
+    <message>
+        <source>Cards before Turing have no 8-bit products.</source>
+        <translation>Karten vor Turing haben keine 8-Bit-Produkte.</translation>
+    </message>
+    <message>
+        <source>Cards multiply nf4: weights in blocks of 32 are for the CPU.</source>
+        <translation>Karten multiplizieren nf4: Gewichte in Blöcken zu 32 sind für den Prozessor.</translation>
+    </message>
+    <message>
+        <source>Choose the drafter &apos;none&apos;: {0}.</source>
+        <translation>Wählen Sie den Entwerfer „none“: {0}.</translation>
+    </message>
+    <message>
+        <source>Export fewer conversations at once.</source>
+        <translation>Exportieren Sie weniger Gespräche auf einmal.</translation>
+    </message>
+    <message>
+        <source>Export it again.</source>
+        <translation>Exportieren Sie es noch einmal.</translation>
+    </message>
+    <message>
+        <source>Go on with it; the log has the details.</source>
+        <translation>Setzen Sie es fort; Einzelheiten stehen im Protokoll.</translation>
+    </message>
+    <message>
+        <source>Install Medusa Chat again: {0}</source>
+        <translation>Installieren Sie Medusa Chat neu: {0}</translation>
+    </message>
+    <message>
+        <source>It drafted nothing: {0:.1f} tokens come of a step of one row.</source>
+        <translation>Er hat nichts entworfen: {0:.1f} Token kommen aus einem Schritt mit einer Zeile.</translation>
+    </message>
+    <message>
+        <source>It has per-layer embeddings</source>
+        <translation>Es hat Einbettungen je Schicht</translation>
+    </message>
+    <message>
+        <source>It has recurrent layers</source>
+        <translation>Es hat rekurrente Schichten</translation>
+    </message>
+    <message>
+        <source>It runs through transformers</source>
+        <translation>Es läuft durch transformers</translation>
+    </message>
+    <message>
+        <source>Its layers share keys and values</source>
+        <translation>Seine Schichten teilen sich Schlüssel und Werte</translation>
+    </message>
+    <message>
         <source>Layers on other machines keep their caches in plain numbers, and attend to all rows.</source>
         <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
     </message>
@@ -2758,6 +2826,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Make room: below 2 GB downloads pause, and a full disk keeps nothing.</source>
         <translation>Schaffen Sie Platz: Unter 2 GB pausieren Downloads, und auf einem vollen Datenträger bleibt nichts.</translation>
+    </message>
+    <message>
+        <source>Make space, or choose another folder.</source>
+        <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner.</translation>
     </message>
     <message>
         <source>Make space, or convert into a folder on another disk.</source>
@@ -3088,6 +3160,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lassen Sie eine Texterkennung (OCR) darüberlaufen und hängen Sie das Ergebnis an.</translation>
     </message>
     <message>
+        <source>Runs through transformers, {0}.</source>
+        <translation>Läuft durch transformers, {0}.</translation>
+    </message>
+    <message>
         <source>Save a copy without a password and attach that.</source>
         <translation>Speichern Sie eine Kopie ohne Passwort und hängen Sie diese an.</translation>
     </message>
@@ -3340,6 +3416,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Antwort von {0} ist nicht lesbar: {1}.</translation>
     </message>
     <message>
+        <source>The archive can&apos;t be read: {0}.</source>
+        <translation>Das Archiv kann nicht gelesen werden: {0}.</translation>
+    </message>
+    <message>
         <source>The assistant lacks {0}.</source>
         <translation>Dem Assistenten fehlt {0}.</translation>
     </message>
@@ -3350,6 +3430,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The assistant&apos;s projections are no matrices.</source>
         <translation>Die Projektionen des Assistenten sind keine Matrizen.</translation>
+    </message>
+    <message>
+        <source>The batch ended before it was done.</source>
+        <translation>Der Stapel endete, bevor er fertig war.</translation>
     </message>
     <message>
         <source>The block drafter lacks {0}.</source>
@@ -3484,6 +3568,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Faktoren der gestreckten Positionen sind keine Zahlen.</translation>
     </message>
     <message>
+        <source>The file can&apos;t be read: {0}.</source>
+        <translation>Die Datei kann nicht gelesen werden: {0}.</translation>
+    </message>
+    <message>
         <source>The file holds no conversations that can be read.</source>
         <translation>Die Datei enthält keine lesbaren Gespräche.</translation>
     </message>
@@ -3496,12 +3584,24 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Datei ist beschädigt oder wurde verändert: Exportieren Sie das Gespräch neu.</translation>
     </message>
     <message>
+        <source>The file is nested too deeply.</source>
+        <translation>Die Datei ist zu tief verschachtelt.</translation>
+    </message>
+    <message>
         <source>The file is no complete JSON file: {0}.</source>
         <translation>Die Datei ist keine vollständige JSON-Datei: {0}.</translation>
     </message>
     <message>
+        <source>The file is too large to be read.</source>
+        <translation>Die Datei ist zu groß, um gelesen zu werden.</translation>
+    </message>
+    <message>
         <source>The file of cached rows in {0} was cut from outside.</source>
         <translation>Die Datei der Cache-Zeilen in {0} wurde von außen gekürzt.</translation>
+    </message>
+    <message>
+        <source>The file {0} was damaged: {1}. The damaged file is kept as {2}.</source>
+        <translation>Die Datei {0} war beschädigt: {1}. Die beschädigte Datei ist als {2} aufgehoben.</translation>
     </message>
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
@@ -3646,6 +3746,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The residual layers are not all {0} wide.</source>
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
+    </message>
+    <message>
+        <source>The result can&apos;t be written: {0}.</source>
+        <translation>Das Ergebnis kann nicht geschrieben werden: {0}.</translation>
     </message>
     <message>
         <source>The schema is no JSON object.</source>
@@ -3796,6 +3900,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Eine Vorgabe {0} gibt es schon.</translation>
     </message>
     <message>
+        <source>There is no compiled step for this CPU, which multiplies such weights.</source>
+        <translation>Für diesen Prozessor gibt es keinen kompilierten Schritt, der solche Gewichte multipliziert.</translation>
+    </message>
+    <message>
         <source>There is no device {0}.</source>
         <translation>Ein Gerät {0} gibt es nicht.</translation>
     </message>
@@ -3888,6 +3996,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Sie rechnen dasselbe wie der Prozessor.</translation>
     </message>
     <message>
+        <source>This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with.</source>
+        <translation>Dieser Prozessor hat keine Befehle für bfloat16, womit 8-Bit-Gewichte multipliziert werden.</translation>
+    </message>
+    <message>
+        <source>This CPU has no instructions for bfloat16; fp32 is faster.</source>
+        <translation>Dieser Prozessor hat keine Befehle für bfloat16; fp32 ist schneller.</translation>
+    </message>
+    <message>
         <source>This PDF holds no text; it may be scanned.</source>
         <translation>Dieses PDF enthält keinen Text; vielleicht ist es eingescannt.</translation>
     </message>
@@ -3928,6 +4044,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Das lässt sich nicht schreiben: {0}.</translation>
     </message>
     <message>
+        <source>This card computes bfloat16 slowly; fp16 or fp32 has the same effect.</source>
+        <translation>Diese Karte rechnet langsam mit bfloat16; fp16 oder fp32 bewirkt dasselbe.</translation>
+    </message>
+    <message>
         <source>This chat</source>
         <translation>Dieses Gespräch</translation>
     </message>
@@ -3950,6 +4070,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>This file broke the process that reads it.</source>
         <translation>Diese Datei hat den Prozess zerstört, der sie liest.</translation>
+    </message>
+    <message>
+        <source>This file can&apos;t be read: {0}.</source>
+        <translation>Diese Datei kann nicht gelesen werden: {0}.</translation>
     </message>
     <message>
         <source>This file holds no presets that can be read.</source>
@@ -3998,14 +4122,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>This model has a partial RoPE of {0} of {1} dimensions per head, which isn&apos;t supported for architecture {2}.</source>
         <translation>Dieses Modell hat ein partielles RoPE aus {0} von {1} Dimensionen je Kopf, was für die Architektur {2} nicht unterstützt wird.</translation>
-    </message>
-    <message>
-        <source>This policy needs {0} MiB more of the computer&apos;s memory than is free.</source>
-        <translation>Diese Policy braucht {0} MiB mehr Arbeitsspeicher, als frei ist.</translation>
-    </message>
-    <message>
-        <source>This policy needs {0} MiB more than {1} has free.</source>
-        <translation>Diese Policy braucht {0} MiB mehr, als {1} frei hat.</translation>
     </message>
     <message>
         <source>This torch finds no CUDA device.</source>
@@ -4354,14 +4470,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>head_dim {0} is odd; rotary embedding needs pairs.</source>
         <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
-    </message>
-    <message>
-        <source>it didn&apos;t answer before</source>
-        <translation>er hat vorhin nicht geantwortet</translation>
-    </message>
-    <message>
-        <source>it doesn&apos;t answer</source>
-        <translation>er antwortet nicht</translation>
     </message>
     <message>
         <source>it ended without saying why</source>
@@ -4884,6 +4992,22 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dieses Modell nimmt keine Tokenbäume: {0}.</translation>
     </message>
     <message>
+        <source>This policy needs {0:,} MiB more of the computer&apos;s memory than is free.</source>
+        <translation>Diese Policy braucht {0:,} MiB mehr vom Arbeitsspeicher des Computers, als frei sind.</translation>
+    </message>
+    <message>
+        <source>This policy needs {0:,} MiB more than {1} has free.</source>
+        <translation>Diese Policy braucht {0:,} MiB mehr, als auf {1} frei sind.</translation>
+    </message>
+    <message>
+        <source>Through transformers, the first and last layer are plain numbers on the device.</source>
+        <translation>Durch transformers sind die erste und die letzte Schicht einfache Zahlen auf dem Gerät.</translation>
+    </message>
+    <message>
+        <source>Through transformers, weights are plain numbers, or nf4 on a card.</source>
+        <translation>Durch transformers sind Gewichte einfache Zahlen, oder nf4 auf einer Karte.</translation>
+    </message>
+    <message>
         <source>Trained for 4 bits; half of it are vectors that may stay in RAM. Its text part is loaded. Its makers&apos; own file.</source>
         <translation>Für 4 Bit trainiert; die Hälfte sind Vektoren, die im RAM bleiben dürfen. Sein Textteil wird geladen. Datei der Hersteller selbst.</translation>
     </message>
@@ -4892,12 +5016,24 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Für 4 Bit trainiert; viele Sprachen. Sein Textteil wird geladen. Datei der Hersteller selbst.</translation>
     </message>
     <message>
+        <source>Training ended before it was done.</source>
+        <translation>Das Training endete, bevor es fertig war.</translation>
+    </message>
+    <message>
         <source>Trying what {0} can do</source>
         <translation>Es wird erprobt, was {0} kann</translation>
     </message>
     <message>
+        <source>Unpack it first.</source>
+        <translation>Entpacken Sie es zuerst.</translation>
+    </message>
+    <message>
         <source>What enters the layers of {0} models isn&apos;t known.</source>
         <translation>Was in die Schichten von {0}-Modellen eintritt, ist nicht bekannt.</translation>
+    </message>
+    <message>
+        <source>a step keeps more tokens than it gave, or none</source>
+        <translation>ein Schritt behält mehr Token, als er ergab, oder keines</translation>
     </message>
     <message>
         <source>config.json: conv_L_cache is 1: the convolutions look back on nothing.</source>
@@ -4972,12 +5108,36 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>es hat Zeilen aus {0} Zahlen, was kein Vielfaches von {1} ist</translation>
     </message>
     <message>
+        <source>it holds a number beyond all bounds</source>
+        <translation>es enthält eine Zahl jenseits aller Grenzen</translation>
+    </message>
+    <message>
+        <source>it is built in another way ({0:.80})</source>
+        <translation>es ist anders aufgebaut ({0:.80})</translation>
+    </message>
+    <message>
+        <source>it isn&apos;t valid, as {0}</source>
+        <translation>es ist nicht gültig: {0}</translation>
+    </message>
+    <message>
         <source>it runs on a graphics card</source>
         <translation>es läuft auf einer Grafikkarte</translation>
     </message>
     <message>
+        <source>it takes too much memory</source>
+        <translation>sie braucht zu viel Speicher</translation>
+    </message>
+    <message>
+        <source>its attention doesn&apos;t keep to the masks of token trees</source>
+        <translation>seine Attention hält sich nicht an die Masken von Token-Bäumen</translation>
+    </message>
+    <message>
         <source>its attention is sparse</source>
         <translation>seine Attention ist dünn besetzt</translation>
+    </message>
+    <message>
+        <source>its attention takes no masks</source>
+        <translation>seine Attention nimmt keine Masken</translation>
     </message>
     <message>
         <source>its convolutions read {0} rows, more than {1}</source>
@@ -4988,12 +5148,60 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>seine Keys und Values werden als {0} gehalten</translation>
     </message>
     <message>
+        <source>its steps are not those from 0 to {0}</source>
+        <translation>ihre Schritte sind nicht die von 0 bis {0}</translation>
+    </message>
+    <message>
+        <source>its steps give other numbers of tokens than the answer says</source>
+        <translation>ihre Schritte ergeben andere Anzahlen von Token, als die Antwort sagt</translation>
+    </message>
+    <message>
+        <source>its steps give other tokens than the answer has</source>
+        <translation>ihre Schritte ergeben andere Token, als die Antwort hat</translation>
+    </message>
+    <message>
         <source>its weights are stored as {0}</source>
         <translation>seine Gewichte sind als {0} gespeichert</translation>
     </message>
     <message>
+        <source>nf4 weights are for graphics cards: in 4 bits a CPU multiplies q4.</source>
+        <translation>nf4-Gewichte sind für Grafikkarten: in 4 Bit multipliziert ein Prozessor q4.</translation>
+    </message>
+    <message>
+        <source>nothing of it can be read, and a new one was begun</source>
+        <translation>nichts davon ist lesbar, und eine neue wurde begonnen</translation>
+    </message>
+    <message>
+        <source>nothing of it can be read, and its last backup took its place</source>
+        <translation>nichts davon ist lesbar, und ihre letzte Sicherung trat an ihre Stelle</translation>
+    </message>
+    <message>
+        <source>one token a step, as {0}</source>
+        <translation>ein Token je Schritt, denn {0}</translation>
+    </message>
+    <message>
+        <source>some of its layers carry a state that can&apos;t be taken back</source>
+        <translation>einige seiner Schichten tragen einen Zustand, der nicht zurückgenommen werden kann</translation>
+    </message>
+    <message>
         <source>the part of a model that {0}</source>
         <translation>der Teil eines Modells, der {0}</translation>
+    </message>
+    <message>
+        <source>the server has been silent for {0:.0f} s</source>
+        <translation>der Server schweigt seit {0:.0f} s</translation>
+    </message>
+    <message>
+        <source>the server is silent</source>
+        <translation>der Server schweigt</translation>
+    </message>
+    <message>
+        <source>the server sends only {0:.0f} bytes a second</source>
+        <translation>der Server sendet nur {0:.0f} Byte je Sekunde</translation>
+    </message>
+    <message>
+        <source>the server&apos;s name can&apos;t be resolved</source>
+        <translation>der Name des Servers kann nicht aufgelöst werden</translation>
     </message>
     <message>
         <source>this processor has no kernels for {0}</source>
@@ -5010,6 +5218,22 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>transformers runs it</source>
         <translation>transformers führt es aus</translation>
+    </message>
+    <message>
+        <source>what can still be read of it was saved ({0:,} entries)</source>
+        <translation>was davon noch lesbar ist, wurde gerettet ({0:,} Einträge)</translation>
+    </message>
+    <message>
+        <source>with token trees</source>
+        <translation>mit Token-Bäumen</translation>
+    </message>
+    <message>
+        <source>{0} Downloads of today won&apos;t be remembered. {1}</source>
+        <translation>{0} Die Downloads von heute werden nicht gemerkt. {1}</translation>
+    </message>
+    <message>
+        <source>{0} What you write today won&apos;t be remembered. {1}</source>
+        <translation>{0} Was Sie heute schreiben, wird nicht gemerkt. {1}</translation>
     </message>
     <message>
         <source>{0} attention heads can&apos;t share {1} KV heads of {2} numbers.</source>
@@ -5166,10 +5390,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>it says no more</source>
         <translation>mehr sagt er nicht</translation>
-    </message>
-    <message>
-        <source>portable</source>
-        <translation>portabel</translation>
     </message>
     <message>
         <source>{0} bits</source>
@@ -5576,6 +5796,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0}, eine GGUF-Datei, oder die unquantisierte Fassung dieses Modells.</translation>
     </message>
     <message>
+        <source>{0}, and drafting {1:.1f} ms, for {2:.1f} tokens; in most steps no draft token was worth its row.</source>
+        <translation>{0}, und das Entwerfen {1:.1f} ms, für {2:.1f} Token; in den meisten Schritten war kein Entwurf seine Zeile wert.</translation>
+    </message>
+    <message>
+        <source>{0}, and {1:,} more came from its last backup</source>
+        <translation>{0}, und {1:,} weitere kamen aus ihrer letzten Sicherung</translation>
+    </message>
+    <message>
         <source>{0}: its keys and values stay on the device, and all is one batch.</source>
         <translation>{0}: Seine Keys und Values bleiben auf dem Gerät, und alles ist ein Stapel.</translation>
     </message>
@@ -5598,6 +5826,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0}: {1} is {2}, not a number from 0 on.</source>
         <translation>{0}: {1} ist {2}, keine Zahl ab 0.</translation>
+    </message>
+    <message>
+        <source>{0}; a chain of {1:.1f} brings {2:.1f} tokens.</source>
+        <translation>{0}; eine Kette von {1:.1f} bringt {2:.1f} Token.</translation>
+    </message>
+    <message>
+        <source>{0}; a tree of them, {1:.1f} deep, brings {2:.1f} tokens.</source>
+        <translation>{0}; ein Baum daraus, {1:.1f} tief, bringt {2:.1f} Token.</translation>
     </message>
     <message>
         <source>{0}{1} isn&apos;t installed.</source>
@@ -8056,6 +8292,17 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>Logs</name>
+    <message>
+        <source>Something in the window failed: {0}.</source>
+        <translation>Etwas im Fenster ist fehlgeschlagen: {0}.</translation>
+    </message>
+    <message>
+        <source>You can go on; the details are in {0}.</source>
+        <translation>Sie können weiterarbeiten; Einzelheiten stehen in {0}.</translation>
+    </message>
+</context>
+<context>
     <name>MachinesTab</name>
     <message>
         <source>Other machines</source>
@@ -8124,6 +8371,17 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} is removed.</source>
         <translation>{0} ist entfernt.</translation>
+    </message>
+</context>
+<context>
+    <name>MainWindow</name>
+    <message>
+        <source>This can&apos;t be attached.</source>
+        <translation>Das kann nicht angehängt werden.</translation>
+    </message>
+    <message>
+        <source>Drop files that are on this computer.</source>
+        <translation>Legen Sie Dateien ab, die auf diesem Computer sind.</translation>
     </message>
 </context>
 <context>
@@ -9736,6 +9994,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>This version doesn’t know {0}.</source>
         <translation>Diese Version kennt {0} nicht.</translation>
+    </message>
+    <message>
+        <source>The file can&apos;t be used: {0} makes no sense: {1}.</source>
+        <translation>Die Datei ist nicht brauchbar: {0} ergibt keinen Sinn: {1}.</translation>
+    </message>
+    <message>
+        <source>Correct it, or export the settings again.</source>
+        <translation>Verbessern Sie sie, oder exportieren Sie die Einstellungen neu.</translation>
     </message>
     <message>
         <source>{0}: there is no folder {1} here.</source>

@@ -9,7 +9,7 @@ from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.attachments.bounds import MOST_CHARS
 from medusa_core.chats.attachments.worker import MEMORY_BYTES
 from medusa_core.errors import AttachmentError
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_from_json, tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 MOST_S = 10.0
@@ -45,7 +45,7 @@ def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
         worker.start()
         answer = worker.request({"path": str(path)}, most_s)
     if "error" in answer:
-        raise AttachmentError(str(answer["error"]), str(answer["hint"]))
+        raise AttachmentError(text_from_json(answer["error"]), text_from_json(answer["hint"]))
     return Attachment(
         path.name, str(answer["media_type"]), str(answer["text"]), int(str(answer["num_bytes"]))
     )

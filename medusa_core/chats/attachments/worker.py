@@ -20,7 +20,7 @@ from medusa_core.chats.attachments.kinds import (
 )
 from medusa_core.chats.attachments.pdf import text_of_pdf
 from medusa_core.errors import AttachmentError
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_to_json, tr
 from medusa_core.system.sandbox.channel import (
     limit_process,
     open_channel,
@@ -45,18 +45,23 @@ def _answer(path: Path) -> dict[str, Any]:
     try:
         return read(path)
     except AttachmentError as error:
-        return {"error": error.message, "hint": error.hint}
+        return _refusal(error)
     except OSError as error:
         reason = error.strerror or str(error)
-        return {"error": f"This file can't be read: {reason}.", "hint": ""}
+        return _refusal(AttachmentError(tr("This file can't be read: {0}.", reason)))
     except (MemoryError, RecursionError):
-        return {"error": "This file takes too much memory to read.", "hint": ""}
+        return _refusal(AttachmentError("This file takes too much memory to read."))
     except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything
         damaged = AttachmentError(
             tr("This file is damaged: {0}.", type(error).__name__),
             "Open it in the program that made it, and save it anew.",
         )
-        return {"error": damaged.message, "hint": damaged.hint}
+        return _refusal(damaged)
+
+
+def _refusal(error: AttachmentError) -> dict[str, Any]:
+    """The answer for a file that can't be read."""
+    return {"error": text_to_json(error.message), "hint": text_to_json(error.hint)}
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -174,7 +174,7 @@ def open_history(path: Path, clock: HistoryClock = time.time) -> History:
         log.warning("the history can't be opened", exc_info=True)
         failure = StorageError(tr("{0} can't be used.", path), "The log says why.")
     log.warning("the history is kept in memory: %s", failure)
-    notice = f"{failure.message} What you write today won't be remembered. {failure.hint}"
+    notice = tr("{0} What you write today won't be remembered. {1}", failure.message, failure.hint)
     return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))
 
 

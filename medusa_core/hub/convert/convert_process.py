@@ -13,7 +13,7 @@ from typing import Any
 
 from medusa_core import errors
 from medusa_core.errors import Cancelled, ConversionError, MedusaError
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_from_json, tr
 from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def run_job(
 def _as_error(report: dict[str, Any]) -> MedusaError:
     """Recreate the error that the worker reported."""
     kind = _KINDS.get(str(report["error"]), ConversionError)
-    return kind(str(report.get("message", "")), str(report.get("hint", "")))
+    return kind(text_from_json(report.get("message", "")), text_from_json(report.get("hint", "")))
 
 
 def _ended(sandbox: Sandbox) -> ConversionError:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from medusa_core.errors import ConversionError, HeadsError, MedusaError
+from medusa_core.errors import ConversionError, DiskFullError, HeadsError, MedusaError
 from medusa_core.hub.convert.convert_process import ConversionJob
 from medusa_core.hub.convert.convert_source import (
     HEADS_FILE,
@@ -19,7 +19,7 @@ from medusa_core.hub.convert.convert_source import (
     INDEX_FILE,
     MODEL_FILE,
 )
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_to_json, tr
 from medusa_core.system.files.safetensors_header import read_header
 from medusa_core.system.sandbox.channel import (
     Channel,
@@ -36,16 +36,19 @@ def main() -> int:
         try:
             run(_job(channel.receive()), channel)
         except MedusaError as error:
-            channel.send(error=type(error).__name__, message=error.message, hint=error.hint)
+            _send_error(channel, error)
         except OSError as error:
-            channel.send(
-                error="DiskFullError",
-                message=f"The result can't be written: {error.strerror or error}.",
-                hint="Make space, or choose another folder.",
-            )
+            problem = tr("The result can't be written: {0}.", error.strerror or error)
+            _send_error(channel, DiskFullError(problem, "Make space, or choose another folder."))
         else:
             channel.send(done=True)
     return 0
+
+
+def _send_error(channel: Channel, error: MedusaError) -> None:
+    """Report an error."""
+    message, hint = text_to_json(error.message), text_to_json(error.hint)
+    channel.send(error=type(error).__name__, message=message, hint=hint)
 
 
 def _job(raw: dict[str, Any]) -> ConversionJob:

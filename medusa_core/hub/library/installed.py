@@ -127,7 +127,7 @@ class Installed:
             files = ModelFiles.open(self.path)
             _ = files.config, files.is_base
         except ModelError as error:
-            return None, f"{error.message} {error.hint}"
+            return None, str(error)
         return files, ""
 
 

@@ -124,9 +124,9 @@ def _gguf(path: Path, name: str) -> Contents:
     except HeadsFileError:
         return _gguf_heads(path, name)
     except CompanionError as error:
-        return Contents(ContentsKind.UNKNOWN, "gguf", (f"{error.message} {error.hint}",))
+        return Contents(ContentsKind.UNKNOWN, "gguf", (str(error),))
     except ModelError as error:
-        return Contents(ContentsKind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
+        return Contents(ContentsKind.TARGET, "gguf", (str(error),))
     problems: list[str] = []
     heads = _own_heads(path, name, problems) if _may_hold_heads(gguf.tensors) else None
     kind = ContentsKind.TARGET if heads is None else ContentsKind.MERGED
@@ -150,7 +150,7 @@ def _gguf_heads(path: Path, name: str) -> Contents:
         facts = heads_facts(name, files.shapes, files.settings)
         facts = replace(facts, base_model=facts.base_model or model_in_name(path.name))
     except ModelError as error:
-        return Contents(ContentsKind.HEADS, "gguf", (f"{error.message} {error.hint}".strip(),))
+        return Contents(ContentsKind.HEADS, "gguf", (str(error),))
     return Contents(ContentsKind.HEADS, "gguf", (), None, facts)
 
 

@@ -49,12 +49,12 @@ def rules_of(config: ModelConfig, device: str, *, has_adapter: bool = False) -> 
 def why_cache_stays(config: ModelConfig) -> str:
     """Return why KV rows of a model can't be offloaded; empty if they can."""
     if not config.has_native_family:
-        return "It runs through transformers"
+        return tr("It runs through transformers")
     if config.state_layers:
-        return "It has recurrent layers"
+        return tr("It has recurrent layers")
     if any(isinstance(shape, SharedRows) for shape in config.layers):
-        return "Its layers share keys and values"
-    return "" if config.per_layer_embeddings is None else "It has per-layer embeddings"
+        return tr("Its layers share keys and values")
+    return "" if config.per_layer_embeddings is None else tr("It has per-layer embeddings")
 
 
 def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: bool) -> None:

@@ -43,9 +43,9 @@ def block_format(name: str, label: str, kind: str, can_quantize: bool = True) ->
     def limitation(hardware: Hardware) -> str:
         """Return why the hardware can't multiply these blocks, as a sentence; empty if it can."""
         if hardware.device == "cuda" and name not in hardware.block_types:
-            return "Cards multiply nf4: weights in blocks of 32 are for the CPU."
+            return tr("Cards multiply nf4: weights in blocks of 32 are for the CPU.")
         if hardware.device == "cpu" and not hardware.compiles:
-            return "There is no compiled step for this CPU, which multiplies such weights."
+            return tr("There is no compiled step for this CPU, which multiplies such weights.")
         return ""
 
     def quantize(weight: Tensor) -> dict[str, Tensor]:

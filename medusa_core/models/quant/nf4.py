@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from medusa_core.i18n import tr
 from medusa_core.models.quant.block_sizes import NF4_BLOCK, NF4_NESTED_BLOCK
 from medusa_core.models.quant.format import Hardware, QuantSpec, TensorKind
 
@@ -79,9 +80,9 @@ def nf4_format(name: str, label: str, is_nested: bool) -> QuantSpec:
 def _limitation(hardware: Hardware) -> str:
     """Return why the hardware can't multiply nf4 weights; empty if it can."""
     if hardware.device == "cpu":
-        return "nf4 weights are for graphics cards: in 4 bits a CPU multiplies q4."
+        return tr("nf4 weights are for graphics cards: in 4 bits a CPU multiplies q4.")
     if hardware.device == "cuda" and hardware.capability < (6, 0):
-        return "Cards before Pascal can't unpack 4-bit weights."
+        return tr("Cards before Pascal can't unpack 4-bit weights.")
     return ""
 
 

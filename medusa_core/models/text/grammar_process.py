@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.errors import GrammarError
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_from_json, tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MAX_S = 1.0
@@ -33,6 +33,6 @@ class GrammarProcess:
         """
         if self._worker.sandbox is None:
             self._worker.start()
-        error = str(self._worker.request({"grammar": text}, _MAX_S)["error"])
+        error = text_from_json(self._worker.request({"grammar": text}, _MAX_S)["error"])
         if error:
             raise GrammarError(error, _HINT)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import faulthandler
 import re
 import threading
+from typing import Any
 
 from llguidance import LLTokenizer, TokenizerWrapper
 
 from medusa_core.errors import GrammarError
+from medusa_core.i18n import text_to_json
 from medusa_core.models.text.grammar_limits import build_matcher, check_matcher
 from medusa_core.system.sandbox.channel import Channel, limit_process, open_channel
 from medusa_core.system.sandbox.worker import WORKER_BYTES
@@ -55,12 +57,12 @@ def _serve(channel: Channel) -> None:
         text = str(channel.receive()["grammar"])
         # Ends the process from outside of Python, which may hang in a single operation.
         faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
-        error = ""
+        error: Any = ""
         try:
             matcher = build_matcher(tokenizer, _NUMBERED.sub(_ANY_NUMBERED, text))
             matcher.compute_bitmask()
             check_matcher(matcher)
         except GrammarError as refusal:
-            error = refusal.message
+            error = text_to_json(refusal.message)
         channel.send(error=error)
         faulthandler.cancel_dump_traceback_later()

@@ -160,7 +160,7 @@ def too_long(num_chars: int) -> TemplateError:
 def _name(error: Exception) -> str:
     """Return the text of an error, or its type if it has none."""
     if isinstance(error, MemoryError):
-        return "it takes too much memory"
+        return tr("it takes too much memory")
     return str(error) or type(error).__name__
 
 
@@ -171,7 +171,7 @@ def _line(error: Exception) -> str:
         for frame, number in traceback.walk_tb(error.__traceback__)
         if frame.f_code.co_filename == "<template>"
     ]
-    return f" in line {lines[-1]}" if lines else ""
+    return tr(" in line {0}", lines[-1]) if lines else ""
 
 
 class _ReadOnlyList(list[Any]):

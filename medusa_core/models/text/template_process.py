@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from medusa_core.errors import TemplateError
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_from_json, tr
 from medusa_core.models.text.rendering import MAX_PROMPT_CHARS
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
@@ -115,5 +115,7 @@ class TemplateProcess:
             if self.worker.sandbox is None:  # failed: nobody waits any more
                 self._budget = TimeBudget(self._max_s)
         if "error" in answer:
-            raise TemplateError(str(answer["error"]), str(answer["hint"]), **answer["data"])
+            raise TemplateError(
+                text_from_json(answer["error"]), text_from_json(answer["hint"]), **answer["data"]
+            )
         return answer

@@ -9,6 +9,7 @@ import faulthandler
 from typing import Any
 
 from medusa_core.errors import TemplateError
+from medusa_core.i18n import text_to_json
 from medusa_core.models.text.rendering import Rendering
 from medusa_core.system.sandbox.channel import limit_process, open_channel
 from medusa_core.system.sandbox.worker import WORKER_BYTES
@@ -33,6 +34,7 @@ def main() -> int:
                 else:
                     answer = {"text": rendering.render(**request)}
             except TemplateError as error:
-                answer = {"error": error.message, "hint": error.hint, "data": error.data}
+                texts = text_to_json(error.message), text_to_json(error.hint)
+                answer = {"error": texts[0], "hint": texts[1], "data": error.data}
             channel.send(**answer)
             faulthandler.cancel_dump_traceback_later()

@@ -17,11 +17,11 @@ def lack_of(config: ModelConfig, formats: PartFormats) -> str:
         return ""
     dense = (formats.lm_head, formats.embedding)
     if not all(spec.is_dense for spec in dense) or formats.embedding_in_ram:
-        return "Through transformers, the first and last layer are plain numbers on the device."
+        return tr("Through transformers, the first and last layer are plain numbers on the device.")
     is_card = formats.device == "cuda"
     if formats.linears.is_dense or (is_card and formats.linears.name in _IN_FOUR_BITS):
         return ""
-    return "Through transformers, weights are plain numbers, or nf4 on a card."
+    return tr("Through transformers, weights are plain numbers, or nf4 on a card.")
 
 
 def check_options(

@@ -65,8 +65,8 @@ class TransformersSizes:
     def plain_why(self) -> str:
         """Reason why trees can't be verified, as a clause; empty if they may work."""
         if self.state_bytes:
-            return "some of its layers carry a state that can't be taken back"
-        return "" if self.has_masks else "its attention takes no masks"
+            return tr("some of its layers carry a state that can't be taken back")
+        return "" if self.has_masks else tr("its attention takes no masks")
 
 
 def sizes_of(config: ModelConfig) -> TransformersSizes:

@@ -229,7 +229,7 @@ class TransformersRunner(Runner):
         rest = text[_PROBE_PROMPT:]
         self._reads_chunks = self._continues(prompt, rest, alone[_PROBE_PROMPT:])
         if not self.plain_why and not self._verifies_trees(prompt, ids[_PROBE_PROMPT:]):
-            self.plain_why = "its attention doesn't keep to the masks of token trees"
+            self.plain_why = tr("its attention doesn't keep to the masks of token trees")
 
     def _continues(self, prompt: Sequence[int], rest: Sequence[int], alone: Tensor) -> bool:
         """Whether a chunk of several tokens continues from cached ones.

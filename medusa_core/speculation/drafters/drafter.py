@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice
 from medusa_core.models.text.grammar import Grammar
@@ -104,7 +105,7 @@ class DrafterSpec:
     def hint_for(self, target: Target) -> str:
         """What users can do if it can't draft for a target."""
         why = target.runner.plain_why
-        return f"Choose the drafter 'none': {why}." if why else self.hint
+        return tr("Choose the drafter 'none': {0}.", why) if why else self.hint
 
     @property
     def drafts(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from medusa_core.i18n import tr
 from medusa_core.messages import CHAIN, TREE, DrafterSpeed, GenerationDone, StepDone
 from medusa_core.speculation.tuning.step_costs import StepCosts
 
@@ -82,15 +83,23 @@ def form_name(num_nodes: int, levels: int) -> str:
 
 def why_of(speed: DrafterSpeed) -> str:
     """Why most of a drafter's trees have their form: one sentence with the measurements."""
-    rows, tau = f"{speed.num_rows:.1f}", f"{speed.tau:.1f}"
     if speed.num_rows == 1:
-        return f"It drafted nothing: {tau} tokens come of a step of one row."
-    times = f"A step of {rows} rows takes {speed.step_x:.1f} times as long as one of one row"
+        return tr("It drafted nothing: {0:.1f} tokens come of a step of one row.", speed.tau)
+    times = tr(
+        "A step of {0:.1f} rows takes {1:.1f} times as long as one of one row",
+        speed.num_rows,
+        speed.step_x,
+    )
     if speed.growth == NOTHING:
-        return (
-            f"{times}, and drafting {speed.draft_ms:.1f} ms, for {tau} tokens; in most steps no "
-            "draft token was worth its row."
+        return tr(
+            "{0}, and drafting {1:.1f} ms, for {2:.1f} tokens; in most steps no draft token was "
+            "worth its row.",
+            times,
+            speed.draft_ms,
+            speed.tau,
         )
     if speed.growth == CHAIN:
-        return f"{times}; a chain of {speed.levels:.1f} brings {tau} tokens."
-    return f"{times}; a tree of them, {speed.levels:.1f} deep, brings {tau} tokens."
+        return tr("{0}; a chain of {1:.1f} brings {2:.1f} tokens.", times, speed.levels, speed.tau)
+    return tr(
+        "{0}; a tree of them, {1:.1f} deep, brings {2:.1f} tokens.", times, speed.levels, speed.tau
+    )

@@ -16,6 +16,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed, Tier, is_plausible_speed_up
 from medusa_core.speculation.drafters.lineup import raced_drafters
 from medusa_core.speculation.tuning.calibration import Calibration
+from medusa_core.speculation.tuning.forms import why_of
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.step_costs import StepCosts
 from medusa_core.system import compute_threads, cuda
@@ -112,7 +113,8 @@ def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
         raise ValueError("the speeds make no sense")
     if not all(is_plausible_speed_up(speed.x_plain, speed.tau) for speed in speeds):
         raise ValueError("the computer was busy while the speeds were measured")
-    return speeds
+    # Formatted sentences can't be translated.
+    return tuple(speed._replace(why=why_of(speed)) if speed.why else speed for speed in speeds)
 
 
 def calibration_key(target: Target, folders: Iterable[Path]) -> str:

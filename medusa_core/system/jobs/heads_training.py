@@ -25,7 +25,7 @@ from medusa_core.system.sandbox.command import CommandJob, CommandProcess, probl
 
 log = logging.getLogger(__name__)
 
-_ENDED = "Training ended before it was done."
+_ENDED = tr("Training ended before it was done.")
 _PAUSED = 3  # exit code of `train heads` for a run that can be resumed
 
 

@@ -5,18 +5,23 @@ Closing its stdin asks it to stop in order.
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from medusa_core.errors import MedusaError
+from medusa_core.i18n import text_from_json, text_to_json, tr
 from medusa_core.system.resources import import_places
 
 log = logging.getLogger(__name__)
 
 _MAX_OUTPUT_BYTES = 4000
 _ERROR = "error: "
+JSON_ERRORS = "MEDUSA_JSON_ERRORS"  # set in the environment of commands that a program starts
 
 
 class CommandProcess:
@@ -43,6 +48,7 @@ class CommandProcess:
                 stdin=subprocess.PIPE,
                 stdout=file,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, JSON_ERRORS: "1"},
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows only
             )
 
@@ -120,8 +126,13 @@ def problem_in(output: str, ended: str) -> tuple[str, str]:
     found = problem_of(output)
     if found is None:
         log.error("%s %s", ended, output)
-        return ended, "Go on with it; the log has the details."
+        return ended, tr("Go on with it; the log has the details.")
     return found
+
+
+def error_line(error: MedusaError) -> str:
+    """Return an error as a line of JSON, from which `problem_of` reads it."""
+    return _ERROR + json.dumps([text_to_json(error.message), text_to_json(error.hint)])
 
 
 def problem_of(output: str) -> tuple[str, str] | None:
@@ -136,6 +147,9 @@ def problem_of(output: str) -> tuple[str, str] | None:
     lines = output.splitlines()
     for index in range(len(lines) - 1, -1, -1):
         if lines[index].startswith(_ERROR):
-            hint = lines[index + 1].strip() if index + 1 < len(lines) else ""
-            return lines[index].removeprefix(_ERROR), hint
+            text = lines[index].removeprefix(_ERROR)
+            if text.startswith(('["', '[["')):
+                message, hint = map(text_from_json, json.loads(text))
+                return message, hint
+            return text, lines[index + 1].strip() if index + 1 < len(lines) else ""
     return None

@@ -15,6 +15,7 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
+from medusa_core.i18n import tr
 from medusa_core.system.storage.database_backup import (
     beside,
     is_sound,
@@ -125,18 +126,22 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
     _copy(path, wreck)
     backup = newest_backup(path, migrations, work / "backup.db")
     salvaged = salvage(wreck, made, migrations, mend, backup)
-    outcome = f"what can still be read of it was saved ({salvaged.num_read:,} entries)"
+    outcome: str = tr("what can still be read of it was saved ({0:,} entries)", salvaged.num_read)
     if not salvaged.num_read and backup is None:
-        outcome = "nothing of it can be read, and a new one was begun"
+        outcome = tr("nothing of it can be read, and a new one was begun")
     elif not salvaged.num_read and backup is not None:
         backup.replace(made)
-        outcome = "nothing of it can be read, and its last backup took its place"
+        outcome = tr("nothing of it can be read, and its last backup took its place")
     elif salvaged.num_from_backup:
-        outcome += f", and {salvaged.num_from_backup:,} more came from its last backup"
+        outcome = tr(
+            "{0}, and {1:,} more came from its last backup", outcome, salvaged.num_from_backup
+        )
     made.chmod(_PRIVATE)
     made.replace(_salvaged(path))
     kept = finish_replacement(path)
-    return f"The file {path.name} was damaged: {outcome}. The damaged file is kept as {kept}."
+    return tr(
+        "The file {0} was damaged: {1}. The damaged file is kept as {2}.", path.name, outcome, kept
+    )
 
 
 def finish_replacement(path: Path) -> str:

@@ -10,6 +10,7 @@ import pytest
 from medusa_core.errors import HubError
 from medusa_core.hub.job import JobState, Pair
 from medusa_core.hub.job_store import JobStore
+from medusa_core.i18n import tr
 
 
 def made(path: Path) -> None:
@@ -66,3 +67,20 @@ def test_a_newer_list_is_left_alone(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 7")
     with pytest.raises(HubError, match="newer version"):
         JobStore(path)
+
+
+def test_a_reason_with_values_can_be_translated_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    store = JobStore(path)
+    reason = tr("{0} is gated: its owner asks who you are.", "org/one")
+    failed = replace(store.add(Pair("org/one")), state=JobState.FAILED, reason=reason)
+    store.save(failed)
+    store.save(replace(store.add(Pair("org/two")), reason="A sentence.", hint='["no JSON'))
+    store.close()
+    store = JobStore(path)
+    first, second = store.all()
+    store.close()
+    assert first.reason == reason
+    assert getattr(first.reason, "template", None) == reason.template
+    assert getattr(first.reason, "values", None) == ("org/one",)
+    assert (second.reason, second.hint) == ("A sentence.", '["no JSON')

@@ -32,6 +32,7 @@ from medusa_core.chats.history.exchange.our_json import (
 )
 from medusa_core.chats.history.exchange.pieces import JsonPieces
 from medusa_core.errors import ConversationFileError, UnknownKindError
+from medusa_core.i18n import text_to_json, tr
 from medusa_core.system.sandbox.channel import (
     limit_process,
     open_channel,
@@ -40,7 +41,7 @@ from medusa_core.system.sandbox.channel import (
 MEMORY_BYTES = 500 << 20
 MOST_OUTPUT_BYTES = 1 << 30
 _ARCHIVED = re.compile(r"(.*/)?conversations(-\d+)?\.json")
-_TOO_LARGE = "The file is too large to be read."
+_TOO_LARGE = tr("The file is too large to be read.")
 _MOST_REASONS = 20
 
 
@@ -54,18 +55,29 @@ def main() -> int:
             counts = _read(Path(request["path"]), Path(request["output"]))
             answer: dict[str, Any] = counts._asdict()
         except ConversationFileError as error:
-            answer = {"error": error.message, "hint": error.hint}
+            answer = _refusal(error)
         except MemoryError:
-            answer = {"error": _TOO_LARGE, "hint": "Export fewer conversations at once."}
+            answer = _refusal(
+                ConversationFileError(_TOO_LARGE, "Export fewer conversations at once.")
+            )
         except RecursionError:
-            answer = {"error": "The file is nested too deeply.", "hint": "Export it again."}
+            answer = _refusal(
+                ConversationFileError("The file is nested too deeply.", "Export it again.")
+            )
         except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
             # The archive is damaged, has an unknown compression or a password.
-            answer = {"error": f"The archive can't be read: {error}.", "hint": "Unpack it first."}
+            problem = tr("The archive can't be read: {0}.", error)
+            answer = _refusal(ConversationFileError(problem, "Unpack it first."))
         except OSError as error:
-            answer = {"error": f"The file can't be read: {error.strerror or error}.", "hint": ""}
+            problem = tr("The file can't be read: {0}.", error.strerror or error)
+            answer = _refusal(ConversationFileError(problem))
         channel.send(**answer)
     return 0
+
+
+def _refusal(error: ConversationFileError) -> dict[str, Any]:
+    """The answer for a file that can't be read."""
+    return {"error": text_to_json(error.message), "hint": text_to_json(error.hint)}
 
 
 class ReadResult(NamedTuple):
@@ -74,12 +86,12 @@ class ReadResult(NamedTuple):
     Attributes:
         num_conversations: Number of conversations.
         num_refused: Number of conversations that can't be read.
-        reasons: Reasons of the first of these.
+        reasons: Reasons of the first of these, as `text_to_json` gives them.
     """
 
     num_conversations: int
     num_refused: int
-    reasons: list[str]
+    reasons: list[Any]
 
 
 def _read(path: Path, output: Path) -> ReadResult:
@@ -96,7 +108,7 @@ def _read(path: Path, output: Path) -> ReadResult:
     if refused and not count:
         known = (error for error in refused if not isinstance(error, UnknownKindError))
         raise next(known, unknown())
-    reasons = [error.message for error in refused[:_MOST_REASONS]]
+    reasons = [text_to_json(error.message) for error in refused[:_MOST_REASONS]]
     return ReadResult(count, len(refused), reasons)
 
 
@@ -136,7 +148,9 @@ def lines_of(
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - one conversation must not cost all others
-            refused.append(refused_conversation(raw, f"it is built in another way ({error!r:.80})"))
+            refused.append(
+                refused_conversation(raw, tr("it is built in another way ({0:.80})", repr(error)))
+            )
 
 
 def _checked_line(conversation: Json) -> str:
@@ -151,9 +165,11 @@ def _checked_line(conversation: Json) -> str:
         return json.dumps({**conversation, "messages": ordered}, allow_nan=False) + "\n"
     except fastjsonschema.JsonSchemaValueException as error:
         what = error.message.replace("data", "conversation", 1)[:200]
-        raise refused_conversation(conversation, f"it isn't valid, as {what}") from error
+        raise refused_conversation(conversation, tr("it isn't valid, as {0}", what)) from error
     except ValueError as error:
-        raise refused_conversation(conversation, "it holds a number beyond all bounds") from error
+        raise refused_conversation(
+            conversation, tr("it holds a number beyond all bounds")
+        ) from error
 
 
 def _translated(raw: Any, file_name: str) -> Json:

@@ -11,7 +11,7 @@ from pathlib import Path
 from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES, ReadResult
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
-from medusa_core.i18n import tr
+from medusa_core.i18n import text_from_json, tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
 _MOST_S = 10.0
@@ -49,7 +49,8 @@ class ConversationFile:
         except BaseException:
             self.close()
             raise
-        self.num_conversations, self.num_refused, self.reasons = result
+        self.num_conversations, self.num_refused = result.num_conversations, result.num_refused
+        self.reasons = [text_from_json(reason) for reason in result.reasons]
 
     def __iter__(self) -> Iterator[Json]:
         """Yield the conversations as JSON of `conversations-2.json`."""
@@ -77,7 +78,10 @@ def _read(path: Path, lines: Path, most_s: float) -> ReadResult:
         worker.start()
         answer = worker.request({"path": str(path.resolve()), "output": str(lines)}, most_s)
     if "error" in answer:
-        raise ConversationFileError(tr("{0}: {1}", path.name, answer["error"]), str(answer["hint"]))
+        raise ConversationFileError(
+            tr("{0}: {1}", path.name, text_from_json(answer["error"])),
+            text_from_json(answer["hint"]),
+        )
     return ReadResult(**answer)
 
 

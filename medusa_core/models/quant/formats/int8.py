@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from medusa_core.i18n import tr
 from medusa_core.models.quant.format import Hardware, QuantSpec
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ _MULTIPLE = 32  # torch's CPU kernel reads past the end of other shapes
 def _limitation(hardware: Hardware) -> str:
     """Return why the hardware can't multiply 8-bit weights; empty if it can."""
     if hardware.device == "cpu" and not (hardware.compiles or hardware.multiplies_bfloat16):
-        return "This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with."
+        return tr(
+            "This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with."
+        )
     if hardware.device == "cuda" and hardware.capability < (7, 5):
-        return "Cards before Turing have no 8-bit products."
+        return tr("Cards before Turing have no 8-bit products.")
     return ""
 
 

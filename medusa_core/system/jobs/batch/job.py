@@ -159,7 +159,8 @@ class BatchJob(CommandJob):
             return BatchState("done", progress)
         if self._process is not None and code is not None and code != _PAUSED:
             (self.folder / _RUNS).unlink(missing_ok=True)  # it would fail again
-            problem = problem_in(self._process.last_words(), "The batch ended before it was done.")
+            ended = tr("The batch ended before it was done.")
+            problem = problem_in(self._process.last_words(), ended)
             return BatchState("failed", progress, *problem)
         if not self.is_running:
             return BatchState("paused", progress)

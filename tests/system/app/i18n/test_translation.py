@@ -46,6 +46,12 @@ from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
 BERT = "Modelle der Art 'bert' werden nicht unterstützt: sie lesen einen Text in beiden Richtungen."
+# What shows a text, or raises an error that is shown; of Python's errors the log tells.
+SHOWS = re.compile(
+    r"_?show(_(error|problem|notice|message))?|emit|"
+    r"(?!Value|Type|Runtime|NotImplemented|Assertion)[A-Z]\w*Error"
+)
+SENTENCE = re.compile(r"[A-Za-z]{2,}.* .*[.!?…]['\"]$")
 FIELD = re.compile(r"\{[^{}]*\}")
 # Actions of menus and buttons by the English verb that they begin with.
 INFINITIVES = {
@@ -149,6 +155,41 @@ def is_formatted(text: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(attr="format" | "join")):
             return True
     return False
+
+
+def test_the_window_shows_no_literal() -> None:
+    paths = (resources_dir().parent / "app").rglob("*.py")
+    found = {f"{path}:{text.lineno}" for path in paths for text in shown_literals(parse(path))}
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "self.errors.show_error('It failed.', self.tr('Try again.'))",
+        "self.failed.emit(f'{name} failed.')",
+        "raise TraceError('It is damaged.') from error",
+        "box.show_problem(problem='It failed.')",
+    ],
+)
+def test_a_literal_that_the_window_shows_is_found(source: str) -> None:
+    assert len(shown_literals(ast.parse(source))) == 1
+
+
+def shown_literals(module: ast.Module) -> list[ast.expr]:
+    """Sentences that are shown without `tr`."""
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    arguments = [
+        argument
+        for call in calls
+        if SHOWS.fullmatch(getattr(call.func, "attr", getattr(call.func, "id", "")))
+        for argument in (*call.args, *(word.value for word in call.keywords))
+    ]
+    return [
+        text
+        for text in arguments
+        if isinstance(text, ast.Constant | ast.JoinedStr) and SENTENCE.search(ast.unparse(text))
+    ]
 
 
 def test_an_action_has_the_same_german_infinitive_in_all_menus_and_buttons() -> None:

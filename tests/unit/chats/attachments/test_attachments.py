@@ -118,15 +118,16 @@ def test_whatever_a_parser_did_not_foresee_is_told_as_damage(
     unknown = tmp_path / "unknown.docx"
     with zipfile.ZipFile(unknown, "w") as archive:
         archive.writestr("word/document.xml", '<?xml version="1.0" encoding="x-none"?><a/>')
-    with pytest.raises(AttachmentError, match="damaged"):
+    with pytest.raises(AttachmentError, match="damaged") as caught:
         read_attachment(unknown)
+    assert getattr(caught.value.message, "template", "") == "This file is damaged: {0}."
 
     def broken(_: Path) -> str:
         raise IndexError
 
     monkeypatch.setattr(worker, "text_of_pdf", broken)
     answer = worker._answer(pdf_of(b"", tmp_path / "a.pdf"))
-    assert answer["error"] == "This file is damaged: IndexError."
+    assert answer["error"] == ["This file is damaged: {0}.", "IndexError"]
 
 
 def test_a_document_nested_100000_deep_is_read(tmp_path: Path) -> None:
