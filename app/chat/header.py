@@ -45,11 +45,10 @@ from medusa_core.messages import DrafterChoice, ModelLoaded
 RECORDING = QT_TRANSLATE_NOOP(
     "Chat",
     "Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. "
-    "With the built-in model that costs two to five hundredths of the speed, with a large one "
-    "nothing to speak of.",
+    "It costs 2 to 5 % of the speed with the demo model, and nothing noticeable with larger ones.",
 )
 SPEED_UP = QT_TRANSLATE_NOOP(
-    "Header", "Who drafts the next tokens. Drafts make answers faster; the words are the same."
+    "Header", "Who drafts the next tokens. Drafts can make answers faster; the words are the same."
 )
 WORDS_EM = 46  # from this width on there is room for words on the buttons
 ChooseModel = Callable[[ModelChoice], None]

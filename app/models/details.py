@@ -115,9 +115,8 @@ class Details(QWidget):
         self.stream_box = QCheckBox(self.tr("Offload the layers that have no room"))
         self.stream_box.setToolTip(
             self.tr(
-                "They are read anew for every step, while others are computed. Drafts pay most "
-                "here: a step that checks many draft tokens takes hardly longer than one that "
-                "checks none."
+                "These layers are read again in every step. Drafts gain most here: verifying more "
+                "tokens is almost free."
             )
         )
         self.verdict_label = _label("", "verdict")

@@ -488,8 +488,8 @@
         <translation>Kopiert</translation>
     </message>
     <message>
-        <source>Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
-        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 15 bis 41 MB. Beim eingebauten Modell kostet das zwei bis fünf Hundertstel des Tempos, bei einem großen kaum etwas.</translation>
+        <source>Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. It costs 2 to 5 % of the speed with the demo model, and nothing noticeable with larger ones.</source>
+        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 15 bis 41 MB. Beim Demo-Modell kostet das 2 bis 5 % des Tempos, bei größeren nichts Merkliches.</translation>
     </message>
     <message>
         <source>could not be loaded</source>
@@ -1010,8 +1010,8 @@
         <translation>Schichten ohne Platz nachladen</translation>
     </message>
     <message>
-        <source>They are read anew for every step, while others are computed. Drafts pay most here: a step that checks many draft tokens takes hardly longer than one that checks none.</source>
-        <translation>Sie werden für jeden Schritt neu gelesen, während andere gerechnet werden. Vermutungen lohnen sich hier am meisten: Ein Schritt, der viele prüft, dauert kaum länger als einer ohne.</translation>
+        <source>These layers are read again in every step. Drafts gain most here: verifying more tokens is almost free.</source>
+        <translation>Diese Schichten werden in jedem Schritt neu gelesen. Vermutungen bringen hier am meisten: Mehr Token zu prüfen kostet fast nichts.</translation>
     </message>
     <message>
         <source>Choose a model</source>
@@ -2520,8 +2520,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Es kann ein Pickle sein, der Code ausführen kann. Benutzen Sie diesen Download nicht.</translation>
     </message>
     <message>
-        <source>It may be made to harm. Copy the text that you need instead.</source>
-        <translation>Es könnte dazu gemacht sein zu schaden. Kopieren Sie stattdessen den Text, den Sie brauchen.</translation>
+        <source>The file may be malicious. Copy the text that you need out of it.</source>
+        <translation>Die Datei könnte schädlich sein. Kopieren Sie den Text, den Sie brauchen, heraus.</translation>
     </message>
     <message>
         <source>It may have been cut off while it was copied: copy or record it again.</source>
@@ -6658,8 +6658,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
 <context>
     <name>Header</name>
     <message>
-        <source>Who drafts the next tokens. Drafts make answers faster; the words are the same.</source>
-        <translation>Wer die nächsten Token vorausrät. Das macht Antworten schneller; die Worte bleiben dieselben.</translation>
+        <source>Who drafts the next tokens. Drafts can make answers faster; the words are the same.</source>
+        <translation>Wer die nächsten Token vorausrät. Das kann Antworten schneller machen; die Worte bleiben dieselben.</translation>
     </message>
     <message>
         <source>On {0}</source>

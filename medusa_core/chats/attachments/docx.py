@@ -98,5 +98,5 @@ def _check_size(num_bytes: int) -> None:
     if num_bytes > MOST_XML_BYTES:
         raise AttachmentError(
             "This document unpacks to far more than it seems to hold.",
-            "It may be made to harm. Copy the text that you need instead.",
+            "The file may be malicious. Copy the text that you need out of it.",
         )

@@ -34,7 +34,7 @@ def text_of_pdf(path: Path) -> str:
     except LimitReachedError as error:
         raise AttachmentError(
             "This PDF unpacks to far more than a page holds.",
-            "It may be made to harm. Copy the text that you need instead.",
+            "The file may be malicious. Copy the text that you need out of it.",
         ) from error
     except (PyPdfError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise AttachmentError(
