@@ -2604,6 +2604,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schichten von {0}-Modellen können nicht auf anderen Rechnern liegen: Manche halten Zustände oder nutzen, was andere halten.</translation>
     </message>
     <message>
+        <source> It belongs to {0}.</source>
+        <translation> Sie gehört zu {0}.</translation>
+    </message>
+    <message>
         <source> in line {0}</source>
         <translation> in Zeile {0}</translation>
     </message>
@@ -2630,6 +2634,18 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Cards multiply nf4: weights in blocks of 32 are for the CPU.</source>
         <translation>Karten multiplizieren nf4: Gewichte in Blöcken zu 32 sind für den Prozessor.</translation>
+    </message>
+    <message>
+        <source>Choose Gemma 4 instead.</source>
+        <translation>Wählen Sie stattdessen Gemma 4.</translation>
+    </message>
+    <message>
+        <source>Choose Qwen3.5 instead.</source>
+        <translation>Wählen Sie stattdessen Qwen3.5.</translation>
+    </message>
+    <message>
+        <source>Choose a model that writes text, such as Qwen3 or Llama.</source>
+        <translation>Wählen Sie ein Modell, das Text schreibt, etwa Qwen3 oder Llama.</translation>
     </message>
     <message>
         <source>Choose the drafter &apos;none&apos;: {0}.</source>
@@ -2740,12 +2756,44 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Llama-Pebble ist da.</translation>
     </message>
     <message>
+        <source>Load Gemma 4 with its assistant and with all layers on this computer, as the assistant reads the model&apos;s keys and values; or choose another drafter.</source>
+        <translation>Laden Sie Gemma 4 mit seinem Assistenten und allen Schichten auf diesem Computer, denn der Assistent liest Schlüssel und Werte des Modells; oder wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
+        <source>Load Hydra heads for this model, or choose the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Hydra-Köpfe für dieses Modell, oder wählen Sie den Entwerfer „suffix“ oder „none“.</translation>
+    </message>
+    <message>
+        <source>Load Medusa heads for this model, or choose the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie den Entwerfer „suffix“ oder „none“.</translation>
+    </message>
+    <message>
+        <source>Load a DFlash drafter for this model, or choose another drafter.</source>
+        <translation>Laden Sie einen DFlash-Entwerfer für dieses Modell, oder wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
+        <source>Load a DSpark drafter for this model, or choose another drafter.</source>
+        <translation>Laden Sie einen DSpark-Entwerfer für dieses Modell, oder wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
+        <source>Load a JetSpec drafter for this model, or choose another drafter.</source>
+        <translation>Laden Sie einen JetSpec-Entwerfer für dieses Modell, oder wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
+        <source>Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose another drafter.</source>
+        <translation>Laden Sie ein Qwen3.5, GLM-4.5 oder MiMo mit seiner MTP-Schicht und ohne andere Köpfe, oder wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
         <source>Load a model first.</source>
         <translation>Laden Sie zuerst ein Modell.</translation>
     </message>
     <message>
         <source>Load a model of this computer for that.</source>
         <translation>Laden Sie dafür ein Modell dieses Computers.</translation>
+    </message>
+    <message>
+        <source>Load an EAGLE head for this model, or choose another drafter.</source>
+        <translation>Laden Sie einen EAGLE-Kopf für dieses Modell, oder wählen Sie einen anderen Entwerfer.</translation>
     </message>
     <message>
         <source>Load another model first: this one&apos;s layers are read from there.</source>
@@ -2758,6 +2806,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Load it on this computer, or choose a model such as Qwen3 or Llama.</source>
         <translation>Laden Sie es auf diesem Computer oder wählen Sie ein Modell wie Qwen3 oder Llama.</translation>
+    </message>
+    <message>
+        <source>Load it with a smaller model of the same vocabulary, or choose another drafter.</source>
+        <translation>Laden Sie es mit einem kleineren Modell desselben Vokabulars, oder wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
+        <source>Load streams that were trained for this model, or choose another drafter.</source>
+        <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie einen anderen Entwerfer.</translation>
     </message>
     <message>
         <source>Load that model, and this file as its heads: under Drafter, or with --heads.</source>
@@ -2774,6 +2830,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Load the model again.</source>
         <translation>Laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>Load the model that it changes. Adapters are taken as folders with adapter_config.json.</source>
+        <translation>Laden Sie das Modell, das er ändert. Adapter werden als Ordner mit adapter_config.json genommen.</translation>
     </message>
     <message>
         <source>Load the model with --cpu-layers 0, or choose other heads.</source>
@@ -2794,6 +2854,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Look for a version in safetensors; or, if you trust the author, download with --convert, which looks through them first.</source>
         <translation>Suchen Sie eine Fassung in safetensors; oder, wenn Sie dem Autor vertrauen, laden Sie mit --convert herunter, das sie zuerst durchsieht.</translation>
+    </message>
+    <message>
+        <source>Make its phrase table (medusa train phrases), or choose another drafter.</source>
+        <translation>Erstellen Sie seine Phrasentabelle (medusa train phrases), oder wählen Sie einen anderen Entwerfer.</translation>
     </message>
     <message>
         <source>Make room on it, then try again.</source>
@@ -4360,12 +4424,48 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ihre Vorgaben sind nicht lesbar.</translation>
     </message>
     <message>
+        <source>a DFlash drafter</source>
+        <translation>ein DFlash-Entwerfer</translation>
+    </message>
+    <message>
+        <source>a Gemma 4 assistant, a drafter</source>
+        <translation>ein Assistent für Gemma 4, ein Entwerfer</translation>
+    </message>
+    <message>
+        <source>a control vector, which steers a model</source>
+        <translation>ein Kontrollvektor, der ein Modell steuert</translation>
+    </message>
+    <message>
         <source>a download that isn&apos;t finished</source>
         <translation>ein Download, der nicht fertig ist</translation>
     </message>
     <message>
+        <source>a layer that drafts tokens (MTP), without its model: a drafter</source>
+        <translation>eine Schicht, die Token entwirft (MTP), ohne ihr Modell: ein Entwerfer</translation>
+    </message>
+    <message>
         <source>a line has no end</source>
         <translation>eine Zeile hat kein Ende</translation>
+    </message>
+    <message>
+        <source>a model that makes sound</source>
+        <translation>ein Modell, das Ton erzeugt</translation>
+    </message>
+    <message>
+        <source>a model that turns texts into vectors and writes none</source>
+        <translation>ein Modell, das Texte in Vektoren verwandelt und keine schreibt</translation>
+    </message>
+    <message>
+        <source>a vocabulary without a model</source>
+        <translation>ein Vokabular ohne Modell</translation>
+    </message>
+    <message>
+        <source>an EAGLE-3 drafter</source>
+        <translation>ein EAGLE-3-Entwerfer</translation>
+    </message>
+    <message>
+        <source>an adapter (LoRA), which changes a model</source>
+        <translation>ein Adapter (LoRA), der ein Modell ändert</translation>
     </message>
     <message>
         <source>an assistant of a kind that isn&apos;t read; it drafts for models of type {0}</source>
@@ -4378,6 +4478,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>an exception can&apos;t be read</source>
         <translation>eine Ausnahme ist nicht lesbar</translation>
+    </message>
+    <message>
+        <source>another model</source>
+        <translation>ein anderes Modell</translation>
+    </message>
+    <message>
+        <source>changed token vectors</source>
+        <translation>geänderte Token-Vektoren</translation>
     </message>
     <message>
         <source>columns in another order, actorder</source>
@@ -4472,6 +4580,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
     </message>
     <message>
+        <source>hears</source>
+        <translation>hört</translation>
+    </message>
+    <message>
         <source>it ended without saying why</source>
         <translation>sie endete, ohne zu sagen, warum</translation>
     </message>
@@ -4520,12 +4632,20 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>sie ist kein HTTP</translation>
     </message>
     <message>
+        <source>it isn&apos;t known here</source>
+        <translation>sie ist hier nicht bekannt</translation>
+    </message>
+    <message>
         <source>it isn&apos;t smaller</source>
         <translation>es ist nicht kleiner</translation>
     </message>
     <message>
         <source>it takes too long</source>
         <translation>es dauert zu lange</translation>
+    </message>
+    <message>
+        <source>its blocks keep several residual streams</source>
+        <translation>ihre Blöcke führen mehrere Residualströme</translation>
     </message>
     <message>
         <source>its list of exceptions can&apos;t be read</source>
@@ -4576,6 +4696,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>ein Faktor für eine ganze Matrix</translation>
     </message>
     <message>
+        <source>only its safetensors files are read</source>
+        <translation>nur ihre safetensors-Dateien werden gelesen</translation>
+    </message>
+    <message>
         <source>plan --throughput --json writes one as an example.</source>
         <translation>plan --throughput --json schreibt eine als Beispiel.</translation>
     </message>
@@ -4584,8 +4708,20 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>liest Schlüssel und Werte von {0}</translation>
     </message>
     <message>
+        <source>sees</source>
+        <translation>sieht</translation>
+    </message>
+    <message>
+        <source>sees and hears</source>
+        <translation>sieht und hört</translation>
+    </message>
+    <message>
         <source>several schemes</source>
         <translation>mehrere Verfahren</translation>
+    </message>
+    <message>
+        <source>statistics by which a model is brought into few bits</source>
+        <translation>Statistiken, mit denen ein Modell in wenige Bits gebracht wird</translation>
     </message>
     <message>
         <source>t2d isn&apos;t one value for each token.</source>
@@ -4618,6 +4754,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>the model&apos;s hash</source>
         <translation>der Hash des Modells</translation>
+    </message>
+    <message>
+        <source>the part of a model that sees or hears</source>
+        <translation>der Teil eines Modells, der sieht oder hört</translation>
     </message>
     <message>
         <source>these are no heads</source>

@@ -79,8 +79,8 @@ _NO_TOKEN = (1 << 32) - 1  # written by some converters for "none"
 
 
 _INSTEAD = {
-    "gemma3n": ("its blocks keep several residual streams", "Choose Gemma 4 instead."),
-    "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
+    "gemma3n": (tr("its blocks keep several residual streams"), tr("Choose Gemma 4 instead.")),
+    "qwen3next": (tr("only its safetensors files are read"), tr("Choose Qwen3.5 instead.")),
 }
 
 
@@ -92,8 +92,8 @@ def find_gguf_arch(gguf: Gguf) -> Arch:
     """
     found = gguf_archs().get(gguf.architecture)
     if found is None:
-        supported = f"Supported are {', '.join(sorted(gguf_archs()))}."
-        unknown = ("it isn't known here", supported)
+        supported = tr("Supported are {0}.", ", ".join(sorted(gguf_archs())))
+        unknown = (tr("it isn't known here"), supported)
         reason, instead = _INSTEAD.get(gguf.architecture, unknown)
         raise ModelError(
             tr(

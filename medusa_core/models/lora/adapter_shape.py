@@ -32,7 +32,7 @@ _OUTSIDE_BLOCKS = ("lm_head", "embed_tokens")
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _OTHER_TENSORS = {
     "lora_magnitude_vector": "DoRA",
-    "lora_embedding": "changed token vectors",
+    "lora_embedding": tr("changed token vectors"),
     "ia3": "IA3",
     ".bias": "biases",
 }

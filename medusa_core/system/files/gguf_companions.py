@@ -27,25 +27,28 @@ _FORMAT = re.compile(r"[-_.](?:i?q\d\w*|b?f\d\d|mxfp4)$", re.IGNORECASE)
 _ITS_NAME = "general.base_model.0.name"
 _ITS_MODEL = tr("Choose the file of the model itself; often it lies in the same repository.")
 _AS_HEADS = tr("Load that model, and this file as its heads: under Drafter, or with --heads.")
-_WRITER = "Choose a model that writes text, such as Qwen3 or Llama."
+_WRITER = tr("Choose a model that writes text, such as Qwen3 or Llama.")
 _TYPES = {
     "adapter": (
-        "an adapter (LoRA), which changes a model",
-        "Load the model that it changes. Adapters are taken as folders with adapter_config.json.",
+        tr("an adapter (LoRA), which changes a model"),
+        tr(
+            "Load the model that it changes. Adapters are taken as folders with "
+            "adapter_config.json."
+        ),
     ),
-    "imatrix": ("statistics by which a model is brought into few bits", _ITS_MODEL),
-    "mmproj": ("the part of a model that sees or hears", _ITS_MODEL),
+    "imatrix": (tr("statistics by which a model is brought into few bits"), _ITS_MODEL),
+    "mmproj": (tr("the part of a model that sees or hears"), _ITS_MODEL),
 }
-_VECTORS = "a model that turns texts into vectors and writes none"
-_SOUND = "a model that makes sound"
+_VECTORS = tr("a model that turns texts into vectors and writes none")
+_SOUND = tr("a model that makes sound")
 # Drafters that can be loaded as heads, by architecture.
 _DRAFTERS = {
-    "dflash": "a DFlash drafter",
-    "eagle3": "an EAGLE-3 drafter",
-    "gemma4-assistant": "a Gemma 4 assistant, a drafter",
+    "dflash": tr("a DFlash drafter"),
+    "eagle3": tr("an EAGLE-3 drafter"),
+    "gemma4-assistant": tr("a Gemma 4 assistant, a drafter"),
 }
 _ARCHITECTURES = {
-    "controlvector": ("a control vector, which steers a model", _ITS_MODEL),
+    "controlvector": (tr("a control vector, which steers a model"), _ITS_MODEL),
     **dict.fromkeys(
         (
             *("bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "eurobert"),
@@ -56,7 +59,6 @@ _ARCHITECTURES = {
     **dict.fromkeys(("wavtokenizer-dec", "qwen3tts", "pockettts"), (_SOUND, _WRITER)),
 }
 _ASSISTANT = "-assistant"
-_SENSES = {"vision": "sees", "audio": "hears"}
 
 
 def check_is_model(name: str, entries: Mapping[str, object]) -> None:
@@ -105,24 +107,24 @@ def check_has_layers(
     """
     is_one_of_several = "split.count" in entries
     if not tensors and "tokenizer.ggml.tokens" in entries and not is_one_of_several:
-        raise _companion(name, "a vocabulary without a model", _ITS_MODEL, entries)
+        raise _companion(name, tr("a vocabulary without a model"), _ITS_MODEL, entries)
     drafts = any(".nextn." in tensor or tensor.startswith("nextn.") for tensor in tensors)
     if drafts and not any(tensor.startswith("blk.0.") for tensor in tensors):
         raise _drafter(
-            name, "a layer that drafts tokens (MTP), without its model: a drafter", entries
+            name, tr("a layer that drafts tokens (MTP), without its model: a drafter"), entries
         )
 
 
 def _companion(name: str, what: str, hint: str, entries: Mapping[str, object]) -> CompanionError:
     """Return the error for a companion file; it names the file's model if that is known."""
     model = _text(entries, _ITS_NAME)
-    belongs = f" It belongs to {model}." if model else ""
+    belongs = tr(" It belongs to {0}.", model) if model else ""
     return CompanionError(tr("{0} is {1}.{2}", name, what, belongs), hint)
 
 
 def _drafter(name: str, what: str, entries: Mapping[str, object]) -> HeadsFileError:
     """Return the error for a drafter."""
-    model = _text(entries, _ITS_NAME) or "another model"
+    model = _text(entries, _ITS_NAME) or tr("another model")
     return HeadsFileError(tr("{0} is {1} for {2}.", name, what, model), _AS_HEADS)
 
 
@@ -156,10 +158,12 @@ def model_in_name(file_name: str) -> str:
 
 def _senses(entries: Mapping[str, object]) -> str:
     """Return what a vision or audio encoder does, as verbs."""
-    found = [
-        verb for key, verb in _SENSES.items() if entries.get(f"clip.has_{key}_encoder") is True
-    ]
-    return " and ".join(found) or "sees"
+    sees, hears = (
+        entries.get(f"clip.has_{sense}_encoder") is True for sense in ("vision", "audio")
+    )
+    if sees and hears:
+        return tr("sees and hears")
+    return tr("hears") if hears else tr("sees")
 
 
 def _text(entries: Mapping[str, object], key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.speculation.drafters.block_source import block_spec
 
@@ -21,5 +22,5 @@ SPEC = block_spec(
         "DFlash drafter",
         "A drafter that fills a whole block of places in one pass.",
     ),
-    hint="Load a DFlash drafter for this model, or choose another drafter.",
+    hint=tr("Load a DFlash drafter for this model, or choose another drafter."),
 )

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.heads.ranked import rank_tokens
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache
@@ -218,7 +219,7 @@ def _make(target: Target, budget: RowBudget) -> DraftModelSource:
     return DraftModelSource(target.assistant, target.config.vocab_size, budget.levels)
 
 
-HINT = "Load it with a smaller model of the same vocabulary, or choose another drafter."
+HINT = tr("Load it with a smaller model of the same vocabulary, or choose another drafter.")
 SPEC = SourceSpec(
     SourceInfo(
         name=NAME,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.speculation.drafters.block_source import block_spec
 
@@ -22,5 +23,5 @@ SPEC = block_spec(
         "A drafter that fills a block in one pass, then reweights each draft token by the one "
         "before it.",
     ),
-    hint="Load a DSpark drafter for this model, or choose another drafter.",
+    hint=tr("Load a DSpark drafter for this model, or choose another drafter."),
 )

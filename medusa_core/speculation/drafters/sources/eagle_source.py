@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from medusa_core.heads.eagle import EagleHead
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.chained_source import ChainedSource
@@ -16,7 +17,7 @@ def _make(head: EagleHead, budget: RowBudget) -> ChainedSource:
     return kind(head, budget.levels)
 
 
-HINT = "Load an EAGLE head for this model, or choose another drafter."
+HINT = tr("Load an EAGLE head for this model, or choose another drafter.")
 SPEC = head_spec(
     SourceInfo(
         name="eagle",

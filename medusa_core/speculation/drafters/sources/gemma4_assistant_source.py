@@ -16,6 +16,7 @@ from torch import Tensor
 
 from medusa_core.heads.gemma4_assistant import AssistantHead, TargetKv
 from medusa_core.heads.gemma4_assistant_parts import KIND
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache, ReadableCache
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
@@ -69,9 +70,9 @@ class AssistantSource(LevelSource):
         self._target_kv = None
 
 
-HINT = (
-    "Load Gemma 4 with its assistant and with all layers on this computer, as the assistant reads "
-    "the model's keys and values; or choose another drafter."
+HINT = tr(
+    "Load Gemma 4 with its assistant and with all layers on this computer, as the assistant "
+    "reads the model's keys and values; or choose another drafter."
 )
 SPEC = head_spec(
     SourceInfo(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
@@ -68,7 +69,7 @@ def has_heads(target: Target) -> bool:
     return heads is not None and heads.num_heads > 0
 
 
-HINT = "Load Medusa heads for this model, or choose the drafter 'suffix' or 'none'."
+HINT = tr("Load Medusa heads for this model, or choose the drafter 'suffix' or 'none'.")
 SPEC = head_spec(
     SourceInfo(
         name="medusa",

@@ -11,6 +11,7 @@ import torch
 
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.ranked import Ranked, rank_tokens
+from medusa_core.i18n import tr
 from medusa_core.messages import SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
@@ -45,7 +46,7 @@ class HydraSource(LevelSource):
         return rank_tokens(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
 
 
-HINT = "Load Hydra heads for this model, or choose the drafter 'suffix' or 'none'."
+HINT = tr("Load Hydra heads for this model, or choose the drafter 'suffix' or 'none'.")
 SPEC = head_spec(
     SourceInfo(
         name="hydra",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from medusa_core.heads.mtp import MtpHead
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.level_source import head_spec
 
-HINT = (
-    "Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose another "
-    "drafter."
+HINT = tr(
+    "Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose "
+    "another drafter."
 )
 SPEC = head_spec(
     SourceInfo(

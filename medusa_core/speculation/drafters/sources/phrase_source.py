@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from ctypes import addressof
 from itertools import chain
 
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
 from medusa_core.models.datastore.phrases import PhraseTable
@@ -117,7 +118,7 @@ def _make(target: Target, _: RowBudget) -> PhrasesSource:
     return PhrasesSource(target.phrases)
 
 
-HINT = "Make its phrase table (medusa train phrases), or choose another drafter."
+HINT = tr("Make its phrase table (medusa train phrases), or choose another drafter.")
 SPEC = SourceSpec(
     SourceInfo(
         name="phrases",

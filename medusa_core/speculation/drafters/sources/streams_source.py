@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.streams import StreamHeads
+from medusa_core.i18n import tr
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import (
     RowBudget,
@@ -122,7 +123,7 @@ class StreamsSource:
         self._memory.keep(length)
 
 
-HINT = "Load streams that were trained for this model, or choose another drafter."
+HINT = tr("Load streams that were trained for this model, or choose another drafter.")
 SPEC = head_spec(
     SourceInfo(
         name=NAME,

@@ -118,6 +118,7 @@ def test_texts_of_errors_keep_their_template() -> None:
         "raise ModelError('Bad.', hint='Choose {}.'.format(name))",
         "raise ModelError('Bad.', f'Choose {a}.' if a else 'Choose.')",
         "def work(name):\n    text = f'{name} is bad.'\n    raise ModelError(text)",
+        "_HINT = 'Choose another.'\ndef work():\n    raise ModelError('Bad.', _HINT)",
         "tr(f'{name} is bad.')",
     ],
 )
@@ -126,7 +127,7 @@ def test_a_text_that_loses_its_template_is_found(source: str) -> None:
 
 
 def formatted_texts(module: ast.Module) -> list[ast.expr]:
-    """Texts of errors, and of `tr`, that are formatted before they are translated."""
+    """Texts of errors, and of `tr`, that are formatted before they are translated or not marked."""
     assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
     calls: list[tuple[ast.AST, ast.Call]] = []
     functions: dict[ast.AST, ast.AST] = {}
@@ -142,9 +143,17 @@ def formatted_texts(module: ast.Module) -> list[ast.expr]:
     texts = []
     for scope, call in calls:
         for text in text_arguments(call):
-            name = text.id if isinstance(text, ast.Name) else ""
-            texts += [text, *assigned.get((scope, name), ())]
-    return [text for text in texts if is_formatted(text)]
+            if is_formatted(text):
+                texts.append(text)
+            if isinstance(text, ast.Name):
+                values = assigned.get((scope, text.id)) or assigned.get((module, text.id), [])
+                texts += [value for value in values if is_formatted(value) or is_literal(value)]
+    return texts
+
+
+def is_literal(text: ast.expr) -> bool:
+    """Whether an expression is a sentence."""
+    return isinstance(text, ast.Constant) and " " in str(text.value)
 
 
 def is_formatted(text: ast.expr) -> bool:
