@@ -217,6 +217,7 @@ class Header(QFrame):
                 loaded.device_note,
                 loaded.runner_note.rstrip("."),
                 engine_text(loaded.not_compiled).rstrip("."),
+                engine_text(loaded.plan.cache_note),
             )
         )
         self.state_label.setText(text)
@@ -316,6 +317,7 @@ def describe(status: ModelStatus) -> str:
             ),
             *((drafts,) if drafts else ()),
             loaded.quant,
+            *((f"KV {loaded.plan.cache_type}",) if loaded.plan.quantizes_cache else ()),
             device,
             *((_runner_words(loaded),) if loaded.runner_note else ()),
             *((where,) if where else ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -53,6 +54,7 @@ from medusa_core.api import (
 )
 from medusa_core.messages import Fit, WeightFormats
 
+_UNQUANTIZED = "unquantized"
 _LAYER_STEPS = 4  # of a model's layers: quarters are offered to the processor
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 
@@ -64,6 +66,7 @@ class Details(QWidget):
         bar: Where the memory goes.
         quant_box: Weight format.
         context_box: Longest prompt plus answer.
+        cache_box: Type of keys and values.
         ram_box: Keep the token vectors in RAM.
         place_box: What the processor computes beside a card; seen where there is one.
         stream_box: Load it although not all of it has room; seen where that can be done.
@@ -101,6 +104,17 @@ class Details(QWidget):
         self._title = _label("", "modelName")
         self._note = _label("", "notice")
         self.quant_box, self.context_box = _box(self.tr("Weight format")), _box(self.tr("Context"))
+        self.cache_box = _box(self.tr("KV cache"))
+        self.cache_box.setToolTip(
+            self.tr(
+                "Keys and values of the conversation. In 8 bits they take about half of 16 bits; "
+                "texts hardly change. Automatic takes 8 bits only if the context doesn't fit "
+                "otherwise."
+            )
+        )
+        self.cache_box.addItem(self.tr("Automatic"), "")
+        self.cache_box.addItem(self.tr("Unquantized"), _UNQUANTIZED)
+        self.cache_box.addItem(self.tr("8 bits (q8_0)"), "q8_0")
         self.ram_box = QCheckBox(self.tr("Keep token vectors in RAM"))
         self.ram_box.setToolTip(
             self.tr("A step reads only a few of them; this frees memory on the card.")
@@ -130,6 +144,7 @@ class Details(QWidget):
         self._build()
         self.quant_box.currentIndexChanged.connect(self._replan)
         self.context_box.currentIndexChanged.connect(self._replan)
+        self.cache_box.currentIndexChanged.connect(self._replan)
         self.ram_box.toggled.connect(self._replan)
         self.place_box.currentIndexChanged.connect(self._replan)
         self.stream_box.toggled.connect(self._show_choice)
@@ -169,7 +184,7 @@ class Details(QWidget):
         self._title.setText(subject.title if subject else self.tr("Choose a model"))
         self._note.setText(subject.note if subject else "")
         is_known = subject is not None and subject.config is not None and self._budget is not None
-        for widget in (self.quant_box, self.context_box, self.ram_box):
+        for widget in (self.quant_box, self.context_box, self.cache_box, self.ram_box):
             widget.setEnabled(is_known)
         self.action_button.setEnabled(subject is not None)
         is_card = self._budget is not None and self._budget.hardware.device != "cpu"
@@ -188,6 +203,10 @@ class Details(QWidget):
         with QSignalBlocker(self.quant_box), QSignalBlocker(self.context_box):
             self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(formats.linears)))
             self._choose_context(context_tokens)
+        with QSignalBlocker(self.cache_box):
+            dense = self.cache_box.findData(_UNQUANTIZED)
+            found = self.cache_box.findData(formats.cache)
+            self.cache_box.setCurrentIndex(dense if found < 0 else found)
         self.ram_box.setChecked(formats.embedding_in_ram)
         self._replan()
 
@@ -199,6 +218,7 @@ class Details(QWidget):
         form = self._form
         form.addRow(self.tr("Weights"), self.quant_box)
         form.addRow(self.tr("Context"), self.context_box)
+        form.addRow(self.tr("KV cache"), self.cache_box)
         form.addRow("", self.ram_box)
         form.addRow(self.tr("On the CPU"), self.place_box)
         column = QVBoxLayout(self)
@@ -297,16 +317,21 @@ class Details(QWidget):
             wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
             wanted = wanted._replace(embedding_in_ram=self.ram_box.isChecked())
             context = int(self.context_box.currentData() or 2048)
-            adapter = subject.adapter or AdapterShape()
-            self._choice = plan_choice(
+            plan = partial(
+                plan_choice,
                 config,
                 subject.heads,
-                wanted,
-                budget,
-                context,
+                budget=budget,
+                context_tokens=context,
                 draft_model=subject.draft_model,
-                adapter=adapter,
+                adapter=subject.adapter or AdapterShape(),
             )
+            cache = str(self.cache_box.currentData())
+            if cache == _UNQUANTIZED:  # by the name that it has here
+                cache = plan(wanted).plan.cache_type
+            # Layers of a cluster have their caches there, unquantized.
+            wanted = wanted._replace(cache="" if self.cluster else cache)
+            self._choice = plan(wanted, may_shrink_cache=not self.cluster)
         self.forecast_label.clear()
         self.estimate.ask(self._question())
         self._show_choice()
@@ -334,7 +359,8 @@ class Details(QWidget):
         fits = fits.format(Number(plan.context_tokens)) or verdict(plan)
         shown_text = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
         notes = plan_notes(self._subject, self.choice, self._budget, self.cluster)
-        self.verdict_label.setText("\n".join((shown_text, *notes)))
+        small_cache = engine_text(plan.cache_note) if plan.shrinks_cache else ""
+        self.verdict_label.setText("\n".join(filter(None, (shown_text, small_cache, *notes))))
         self.shorten_button.setText(
             self.tr("Fits if context ≤ {0:,}").format(Number(plan.max_context))
         )

@@ -161,7 +161,9 @@ def _print_notes(target: Target) -> None:
     """Print how transformers runs a model, why it isn't compiled, and what the processor does."""
     parts = target.plan.cpu_parts
     cpu = "" if parts is None else f"{parts.summary}{parts.displaced}: {parts.why}"
-    for note in filter(None, (target.runner_note, target.not_compiled, cpu)):
+    for note in filter(
+        None, (target.runner_note, target.not_compiled, target.plan.cache_note, cpu)
+    ):
         print(note)
 
 

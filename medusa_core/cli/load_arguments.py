@@ -24,7 +24,7 @@ from medusa_core.messages import (
     WeightFormats,
 )
 from medusa_core.models.quant.block_format import weight_formats
-from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES, TABLE_PLACES
+from medusa_core.models.quant.choice import CACHE_TYPES, DTYPES, TABLE_PLACES
 from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
 from medusa_core.system.user_folders import places
@@ -112,10 +112,12 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="where those of Gemma 4 E2B and E4B lie (default: disk, in the model's file)",
     )
     group.add_argument(
-        "--cache-quant",
-        choices=CACHE_FORMATS,
-        default="",
-        help="keep keys and values in 4 bits: more conversations at once, each step slower",
+        *("--cache-type", "--cache-quant"),
+        choices=CACHE_TYPES,
+        default="auto",
+        metavar="TYPE",
+        help=f"of the KV cache: {', '.join(CACHE_TYPES)} (default: auto, unquantized, or q8_0 if "
+        "the context asked for doesn't fit otherwise)",
     )
     group.add_argument(
         "--sparse-attention",
@@ -281,7 +283,7 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
         heads=args.heads_quant,
         embedding_in_ram=args.embedding_in_ram,
         per_layer=args.per_layer_embeddings,
-        cache=args.cache_quant,
+        cache="" if args.cache_type == "auto" else args.cache_type,
         attended=args.sparse_attention,
     )
 

@@ -27,6 +27,7 @@ from medusa_core.loading.offload_forecast import (
     device_with,
     plan_offload,
 )
+from medusa_core.loading.plan import may_shrink_cache
 from medusa_core.memory.budget import GIB, Budget, cuda_budget, limit_budget
 from medusa_core.memory.placement import CpuLayers, OffloadRoom
 from medusa_core.memory.recommend import (
@@ -112,7 +113,15 @@ def run(args: argparse.Namespace) -> int:
         formats = best.formats._replace(**named)
     elif not formats.linears and _may_use_cpu(config, options, budget):
         formats = plan_least(config, heads, budget).formats
-    choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
+    choice = plan_choice(
+        config,
+        heads,
+        formats,
+        budget,
+        context,
+        draft_model=draft_model,
+        may_shrink_cache=may_shrink_cache(config, options),
+    )
     in_tiers: OffloadPlan | CpuPlan | None = None
     if config.has_native_family:
         in_tiers = plan_cpu(config, heads, choice, device, options, draft_model)
@@ -173,6 +182,8 @@ def as_json(choice: Recommendation) -> dict[str, object]:
         "is_measured": plan.is_live,
         "lack": choice.lack,
         "formats": choice.formats._asdict(),
+        "cache_type": plan.cache_type,
+        "cache_note": plan.cache_note,
     }
 
 
@@ -293,13 +304,14 @@ def _table(
         f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
         "",
     ]
-    notes = (runner_note(config), _not_compiled(config, choice, budget))
+    notes = (runner_note(config), _not_compiled(config, choice, budget), plan.cache_note)
     lines[1:1] = [f"  {note}" for note in notes if note]
+    cache = f"KV cache, {plan.cache_type}" if plan.quantizes_cache else "KV cache"
     rows = {
         "weights": plan.weights_bytes,
         "heads": plan.heads_bytes - plan.draft_model_bytes,
         "draft model": plan.draft_model_bytes,
-        "KV cache": plan.kv_bytes - plan.state_bytes,
+        cache: plan.kv_bytes - plan.state_bytes,
         **({"states": plan.state_bytes} if plan.state_bytes else {}),
         "scratch": plan.scratch_bytes,
         "runtime": plan.runtime_bytes,

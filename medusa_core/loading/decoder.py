@@ -149,7 +149,7 @@ def open_decoder(
     if not parts.precision.is_standard:
         raise ClusterError(
             "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
-            "Leave out --cache-quant and --sparse-attention.",
+            "Leave out --cache-type and --sparse-attention.",
         )
     report("weights", 0.0, tr("Dividing the layers of {0} at {1}", parts.title, options.cluster))
     return open_on(

@@ -23,6 +23,8 @@ from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.memory.plan import (
     NO_ADAPTER,
     DraftModel,
+    check_cache_type,
+    in_8_bits,
 )
 from medusa_core.memory.recommend import draft_formats, resolve_draft_model
 from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
@@ -177,7 +179,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     options = replace(options, device=str(device))  # the plan is for the resolved device
     config = files.config
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
-    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    check_cache_type(options.formats.cache, config, formats)
     tokenizer = files.tokenizer
     template = RawText() if options.is_raw else files.template
     phrases = read_phrases(options.phrases_dir or files.path, config.vocab_size)
@@ -201,6 +203,8 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     local_config = client_config(config) if options.cluster else config
     host = host_formats(config, options, formats)
     plan = plan_target(local_config, shape, formats, options, draft_model, changes, host)
+    formats = in_8_bits(formats) if plan.shrinks_cache else formats
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     config = replace(config, context_tokens=plan.context_tokens)
     parts = DecoderParts(files, config, precision, formats, checkpoint, adapter, host)
     return _Planned(options, chosen.note, parts, plan, template, phrases, heads, draft)

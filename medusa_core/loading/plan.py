@@ -12,7 +12,7 @@ from medusa_core.i18n import tr
 from medusa_core.loading.cpu_parts import place_parts
 from medusa_core.memory.budget import GIB, limit_budget
 from medusa_core.memory.placement import Planner
-from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan
+from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, with_small_cache
 from medusa_core.memory.policy.rules import MAX_SEQUENCES, check_policy, rules_of
 from medusa_core.memory.probe import live_budget, offload_room
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan, Policy, Shares
@@ -146,8 +146,7 @@ def plan_target(
         raise RequestError(tr("{0:g} GiB of memory is less than nothing.", options.memory_gib))
     budget = limit_budget(live_budget(options.device), options.memory_gib)
     planner = Planner(config, heads, formats, budget, options.sessions, draft_model, adapter, host)
-    requested = min(options.context_tokens, config.context_tokens)
-    plan = planner.resident(requested) if requested else default_plan(planner.resident, config)
+    plan = _plan_resident(planner, options)
     if options.policy is not None:
         return _plan_policy(planner, options, options.policy, plan.context_tokens)
     if host is not None:
@@ -183,6 +182,35 @@ def plan_target(
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
     )
+
+
+def _plan_resident(planner: Planner, options: LoadOptions) -> MemoryPlan:
+    """Plan all layers on the device, whether that fits or not."""
+    config, formats = planner.config, planner.formats
+    requested = min(options.context_tokens, config.context_tokens)
+    if not requested:
+        return default_plan(planner.resident, config)
+    plan = planner.resident(requested)
+    if not may_shrink_cache(config, options):
+        return plan
+    return with_small_cache(
+        plan,
+        lambda other: replace(planner, formats=other).resident(requested),
+        options.formats.cache,
+        formats,
+    )
+
+
+def may_shrink_cache(config: ModelConfig, options: LoadOptions) -> bool:
+    """Whether keys and values may become 8 bits: for a requested context, if nothing is offloaded.
+
+    Args:
+        config: Configuration of the target.
+        options: How the target is loaded.
+    """
+    offloads = options.memory_gib or options.has_disk or options.experts == "ram"
+    is_divided = offloads or options.cpu_layers or options.policy is not None or options.cluster
+    return bool(options.context_tokens and config.has_native_family and not is_divided)
 
 
 def _plan_policy(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from medusa_core.errors import RequestError
+from medusa_core.i18n import tr
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.blocks.sizes import (
@@ -34,6 +37,7 @@ from medusa_core.models.lora.adapter_shape import (
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
+    DENSE_CACHES,
     PartFormats,
     dense_format_of,
 )
@@ -140,6 +144,7 @@ def plan_memory(
         fit=fit_of(free),
         is_live=budget.is_live,
         draft_model_bytes=sum(drafts),
+        cache_type=cache_type(config, formats),
     )
 
 
@@ -345,6 +350,53 @@ def cache_itemsize(config: ModelConfig, formats: PartFormats) -> int:
     return _ITEMSIZE[formats.cache if why_not(config, formats) else formats.compute]
 
 
+def cache_type(config: ModelConfig, formats: PartFormats) -> str:
+    """Name of the type of keys and values."""
+    is_compute = not config.has_native_family or not why_not(config, formats)
+    return formats.cache_format or DENSE_CACHES[formats.compute if is_compute else formats.cache]
+
+
+def check_cache_type(wanted: str, config: ModelConfig, formats: PartFormats) -> None:
+    """Refuse a type of keys and values that the device doesn't have.
+
+    Args:
+        wanted: As in `WeightFormats`.
+        config: Configuration of the target.
+        formats: Formats of all parts that were resolved.
+
+    Raises:
+        RequestError: Unquantized keys and values would have another type.
+    """
+    own = cache_type(config, formats)
+    if wanted not in ("", "auto", own):
+        raise RequestError(
+            tr("The KV cache of this model on this device is {0}, not {1}.", own, wanted),
+            tr("Choose auto, {0}, q8_0 or q4, or another --dtype.", own),
+        )
+
+
+def with_small_cache(
+    plan: MemoryPlan, plan_for: Callable[[PartFormats], MemoryPlan], wanted: str, of: PartFormats
+) -> MemoryPlan:
+    """Plan keys and values in 8 bits if a plan fits only so, and their type was left open.
+
+    Args:
+        plan: Plan of the formats.
+        plan_for: Plans the same with other formats.
+        wanted: Type of keys and values in `WeightFormats`.
+        of: Formats of all parts.
+    """
+    if plan.fit is not Fit.NO or wanted not in ("", "auto") or of.cache_format or of.attended:
+        return plan
+    small = plan_for(in_8_bits(of))
+    return plan if small.fit is Fit.NO else replace(small, shrinks_cache=True)
+
+
+def in_8_bits(formats: PartFormats) -> PartFormats:
+    """Return formats with keys and values in 8 bits."""
+    return replace(formats, cache_format="q8_0")
+
+
 def chunk_rows(device: str) -> int:
     """Return the rows of a chunk of prefill on a type of device that has all layers.
 
@@ -388,7 +440,8 @@ def scratch_bytes(
     in_row = max((shape.num_kv_heads * shape.head_dim for shape in shapes), default=0)
     widened = 2 * in_row * whole_rows(context_tokens) * item
     is_card_other = formats.device == "cuda" and formats.cache != formats.compute
-    widened *= is_card_other or bool(formats.cache_format)
+    is_read_packed = formats.cache_format == "q8_0" and not why_not(config, formats)
+    widened *= is_card_other or (bool(formats.cache_format) and not is_read_packed)
     fixed = hidden + logits + rotations + _dequantized_bytes(config, formats)
     return fixed + masks + scores + widened + step_buffer_bytes(config, formats)
 

@@ -7,11 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, plan_memory, weights_bytes
+from medusa_core.memory.plan import (
+    NO_ADAPTER,
+    DraftModel,
+    check_cache_type,
+    default_plan,
+    plan_memory,
+    weights_bytes,
+    with_small_cache,
+)
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
-from medusa_core.models.quant.choice import resolve_formats
+from medusa_core.models.quant.choice import PartFormats, resolve_formats
 from medusa_core.models.quant.format import (
     Hardware,
     quant_registry,
@@ -52,6 +60,8 @@ def plan_choice(
     dtype: str = "",
     draft_model: ModelConfig | None = None,
     adapter: AdapterShape = NO_ADAPTER,
+    *,
+    may_shrink_cache: bool = False,
 ) -> Recommendation:
     """Plan one way to load a model.
 
@@ -64,17 +74,27 @@ def plan_choice(
         dtype: Name of the compute dtype; empty for the best.
         draft_model: Configuration of a model that drafts; None for none.
         adapter: LoRA adapter of the target.
+        may_shrink_cache: Whether keys and values may be planned in 8 bits if the context doesn't
+            fit otherwise, and their type was left open.
 
     Raises:
         RequestError: The formats don't go together.
     """
     formats = resolve_formats(wanted, dtype, budget.hardware, config.stored)
+    check_cache_type(wanted.cache, config, formats)
     drafts = None
     if draft_model is not None:
         drafts = resolve_draft_model(draft_model, wanted, dtype, budget.hardware)
-    plan = plan_memory(
-        config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
-    )
+
+    def plan_for(formats: PartFormats) -> MemoryPlan:
+        """Plan some formats."""
+        return plan_memory(
+            config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
+        )
+
+    plan = plan_for(formats)
+    if may_shrink_cache and config.has_native_family:
+        plan = with_small_cache(plan, plan_for, wanted.cache, formats)
     lack = lack_of(config, formats) or formats.linears.limitation(budget.hardware)
     return Recommendation(wanted, plan.context_tokens, plan, lack)
 

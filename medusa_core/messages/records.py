@@ -644,6 +644,8 @@ class MemoryPlan:
         placement: Places of the layers; None if all are on the device.
         state_bytes: Bytes of recurrent states in `kv_bytes`, independent of the context.
         cpu_parts: Parts that the processor computes beside a card; None for none.
+        cache_type: Type of keys and values: `f32`, `bf16`, `f16`, `q8_0` or `q4`.
+        shrinks_cache: Whether `q8_0` was chosen because the context doesn't fit otherwise.
     """
 
     weights_bytes: int
@@ -663,6 +665,21 @@ class MemoryPlan:
     placement: Placement | None = None
     state_bytes: int = 0
     cpu_parts: CpuParts | None = None
+    cache_type: str = ""
+    shrinks_cache: bool = False
+
+    @property
+    def quantizes_cache(self) -> bool:
+        """Whether keys and values are quantized."""
+        return self.cache_type.startswith("q")
+
+    @property
+    def cache_note(self) -> str:
+        """Type of quantized keys and values, and why it was chosen; empty for unquantized ones."""
+        if not self.shrinks_cache:
+            return tr("KV cache {0}", self.cache_type) if self.quantizes_cache else ""
+        tokens = f"{self.context_tokens:,}"
+        return tr("KV cache in 8 bits (q8_0): otherwise {0} tokens don't fit", tokens)
 
     @property
     def model_bytes(self) -> int:
@@ -730,7 +747,8 @@ class WeightFormats(NamedTuple):
         embedding: Format of the token embeddings, which must be dense.
         heads: Format of the heads; by default that of the linear layers.
         embedding_in_ram: Whether to keep the token embeddings in host memory.
-        cache: Format of the KV cache: `q4`, or empty for the compute dtype.
+        cache: Type of keys and values: `q8_0` or `q4`; `f32`, `bf16` or `f16` where the device has
+            them so. Empty or `auto`: unquantized, or `q8_0` if only so a requested context fits.
         attended: Number of KV rows with the largest attention weights whose values are used; 0 for
             all, which alone is exact.
         per_layer: Place of per-layer embeddings: `disk` (read by row from the model's file), `ram`

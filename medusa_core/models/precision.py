@@ -37,7 +37,7 @@ class Precision:
         name: Name of the compute dtype.
         compute: Dtype of weights and hidden states.
         cache: Dtype of the KV cache in torch backends.
-        cache_format: Quantized format of the KV cache, `q4`; empty for none.
+        cache_format: Quantized format of the KV cache, `q8_0` or `q4`; empty for none.
         attended: Number of cached rows whose values attention reads, those of the largest weights;
             0 for all.
     """

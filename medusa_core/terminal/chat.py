@@ -108,6 +108,7 @@ class TerminalChat:
         parts = loaded.plan.cpu_parts
         notes = (
             loaded.not_compiled.rstrip("."),
+            loaded.plan.cache_note,
             "" if parts is None else parts.summary + parts.displaced,
         )
         return " · ".join((*words, *filter(None, notes)))

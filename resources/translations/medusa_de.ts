@@ -990,6 +990,26 @@
         <translation>Format der Gewichte</translation>
     </message>
     <message>
+        <source>KV cache</source>
+        <translation>KV-Cache</translation>
+    </message>
+    <message>
+        <source>Keys and values of the conversation. In 8 bits they take about half of 16 bits; texts hardly change. Automatic takes 8 bits only if the context doesn&apos;t fit otherwise.</source>
+        <translation>Schlüssel und Werte des Gesprächs. In 8 Bit brauchen sie etwa die Hälfte von 16 Bit; Texte ändern sich kaum. Automatisch nimmt 8 Bit nur, wenn der Kontext sonst keinen Platz hat.</translation>
+    </message>
+    <message>
+        <source>Automatic</source>
+        <translation>Automatisch</translation>
+    </message>
+    <message>
+        <source>Unquantized</source>
+        <translation>Nicht quantisiert</translation>
+    </message>
+    <message>
+        <source>8 bits (q8_0)</source>
+        <translation>8 Bit (q8_0)</translation>
+    </message>
+    <message>
         <source>Keep token vectors in RAM</source>
         <translation>Tokenvektoren im RAM halten</translation>
     </message>
@@ -1976,6 +1996,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wählen Sie etwas anderes.</translation>
     </message>
     <message>
+        <source>Choose auto, {0}, q8_0 or q4, or another --dtype.</source>
+        <translation>Wählen Sie auto, {0}, q8_0 oder q4 oder ein anderes --dtype.</translation>
+    </message>
+    <message>
         <source>Choose cpu, cuda or cuda:N.</source>
         <translation>Wählen Sie cpu, cuda oder cuda:N.</translation>
     </message>
@@ -2690,10 +2714,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Layers on other machines keep their caches in plain numbers, and attend to all rows.</source>
         <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
-    </message>
-    <message>
-        <source>Leave out --cache-quant and --sparse-attention.</source>
-        <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
     </message>
     <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
@@ -3414,6 +3434,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The Hub&apos;s answer about {0} can&apos;t be read: {1}.</source>
         <translation>Die Antwort des Hubs zu {0} ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>The KV cache of this model on this device is {0}, not {1}.</source>
+        <translation>Der KV-Cache dieses Modells ist auf diesem Gerät {0}, nicht {1}.</translation>
     </message>
     <message>
         <source>The Markov head has the rank 0.</source>
@@ -4214,6 +4238,18 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>This model attends in both directions: it can&apos;t generate text.</source>
         <translation>Dieses Modell beachtet Text in beiden Richtungen: Es kann keinen schreiben.</translation>
+    </message>
+    <message>
+        <source>KV cache in 8 bits (q8_0): otherwise {0} tokens don&apos;t fit</source>
+        <translation>KV-Cache in 8 Bit (q8_0): sonst haben {0} Token keinen Platz</translation>
+    </message>
+    <message>
+        <source>KV cache {0}</source>
+        <translation>KV-Cache {0}</translation>
+    </message>
+    <message>
+        <source>Leave out --cache-type and --sparse-attention.</source>
+        <translation>Lassen Sie --cache-type und --sparse-attention weg.</translation>
     </message>
     <message>
         <source>Train the streams again, or get them again from where they came.</source>

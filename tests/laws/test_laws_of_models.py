@@ -1,11 +1,13 @@
-"""Laws 1 to 3 over every family, and laws 1 and 2 over every stored type in the compiled step."""
+"""Laws 1 to 3 over every family, over every stored type in the compiled step, and in 8-bit KV."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from shutil import copytree
 
 import pytest
+import torch
 
 from medusa_core.bench.random_target import make_random
 from medusa_core.loading.load import load_target
@@ -15,6 +17,8 @@ from medusa_core.models.config import parse_config
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.block_types import BLOCK_TYPES
 from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import RuleSpec
 from tests.support.engine.by_turns import by_turns
@@ -36,6 +40,7 @@ from tests.support.models.tiny import (
     write_heads,
     write_text_files,
 )
+from tests.support.models.wide_peers import wide_peer
 
 DRAFTERS = [spec for spec in drafter_registry().specs if spec.name != "none"]
 # One of every family; windows of theirs end within these texts.
@@ -136,6 +141,41 @@ def test_laws_1_and_2_no_drafter_changes_a_token_of_any_stored_type(
     serving = [drafter for drafter in DRAFTERS if drafter.serves(target)]
     drafter = serving[sorted(BLOCK_TYPES).index(of) % len(serving)]
     check_same_tokens(plain, decode(target, replace(settings, drafter=drafter.name), MESSAGES))
+
+
+# A sliding window, states beside rows, and layers that read the rows of others.
+@pytest.mark.parametrize(
+    ("name", "rule"), by_turns(["gemma 3, longer", "qwen 3.5", "gemma 4 E2B"], EXACT)
+)
+def test_laws_1_to_4_and_7_hold_for_keys_and_values_in_8_bits(
+    name: str, rule: RuleSpec, tmp_path: Path
+) -> None:
+    wide_peer(name).save_pretrained(tmp_path)
+    write_text_files(tmp_path)
+    options = LoadOptions(formats=WeightFormats(cache="q8_0"), context_tokens=512, sessions=3)
+    target, settings = load_target(tmp_path, None, options), settings_of(rule)
+    runner = target.runner
+    assert isinstance(runner, NativeRunner)
+    assert target.caches.nbytes == target.plan.kv_bytes
+    plain = decode(target, settings, MESSAGES)
+    run = decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_of(plain),
+        after_step=lambda session: check_cache(session, target, 0.0),
+    )
+    assert run.token_ids == plain.token_ids
+    assert max(run.done.accept_lengths) > 2
+    both = [target.allocate_cache(96) for _ in range(2)]
+    for kv, ids in zip(both, (plain.token_ids, plain.prompt_ids[:40]), strict=True):
+        runner.extend(ids, kv)
+    tree = TokenTree(TreeShape.from_paths([(0,), (1,), (0, 0), (1, 0)]), (5, 6, 7, 8, 9))
+    together = runner.verify(*(PlacedTree(tree, kv) for kv in both))
+    for kv in both:  # as if nothing had been drafted
+        kv.commit(())
+    alone = torch.cat([runner.verify(PlacedTree(tree, kv)) for kv in both])
+    assert torch.equal(together, alone)
 
 
 @pytest.mark.parametrize("of", sorted(BLOCK_TYPES))

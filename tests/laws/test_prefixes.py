@@ -34,9 +34,9 @@ from tests.support.models.wide_peers import FULLEST, wide_peer
 
 HYBRIDS = ("falcon_h1", "granitemoehybrid", "lfm2", "nemotron_h", "qwen3_5")
 # Of every kind of cache a model: torch's in float64, the compiled step's of every family, rows in
-# bfloat16 and in 4 bits, and transformers' with rows alone, and with states that can't be cut.
+# bfloat16 and in few bits, and transformers' with rows alone, and with states that can't be cut.
 EXACT = ("grouped", "gemma4", "pebble", *FAMILIES, *HYBRIDS)
-COMPILED = [f"compiled {name}" for name in FULLEST]
+COMPILED = [*(f"compiled {name}" for name in FULLEST), "q8_0 gemma 3, longer"]
 OTHERS = ("half gemma 3, longer", "q4 grouped", "through stablelm", "through jamba")
 KINDS = (*EXACT, *COMPILED, *OTHERS)
 
@@ -62,8 +62,10 @@ def roomy(kind: str, folder: Path) -> Target:
     else:
         wide_peer(name).save_pretrained(folder)
         write_text_files(folder)
-    dtype = {"compiled": "float32", "half": "bfloat16", "through": "float64"}[how]
-    return load_target(folder, None, LoadOptions(dtype, "cpu", context_tokens=512, sessions=5))
+    dtype = {"half": "bfloat16", "through": "float64"}.get(how, "float32")
+    formats = WeightFormats(cache=how if how == "q8_0" else "")
+    options = LoadOptions(dtype, "cpu", formats, context_tokens=512, sessions=5)
+    return load_target(folder, None, options)
 
 
 @pytest.fixture(scope="module")

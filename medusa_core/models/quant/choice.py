@@ -14,7 +14,9 @@ from medusa_core.models.quant.format import Hardware, QuantSpec, quant_registry
 
 _TYPICAL_WIDTH = 4096
 _MAX_NF4_BITS = 5  # per weight of a file, scales included: finer types would lose too much in nf4
-CACHE_FORMATS = ("q4",)  # quantized formats of the KV cache
+CACHE_FORMATS = ("q8_0", "q4")  # quantized formats of the KV cache
+DENSE_CACHES = {"float64": "f64", "float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+CACHE_TYPES = ("auto", "f32", "bf16", "f16", *CACHE_FORMATS)
 TABLE_PLACES = ("disk", "ram", "device")  # of per-layer embeddings
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
@@ -55,7 +57,7 @@ class PartFormats:
         compiles: Whether the target runs as the compiled step, if that supports its sizes.
         cache: Name of the KV cache's dtype if the target isn't compiled.
         keeps_blocks: Whether block-quantized weights of files keep their blocks.
-        cache_format: Quantized format of the KV cache; empty for none.
+        cache_format: Quantized format of the KV cache, `q8_0` or `q4`; empty for none.
         attended: Number of cached rows whose values attention reads, those of the largest weights;
             0 for all.
         per_layer: Where per-layer embeddings are kept: `disk`, `ram` or `device`.
@@ -149,10 +151,8 @@ def resolve_formats(
 
     lm_head = part(wanted.lm_head, dense)
     packed = {compute, *embedding.compute} <= {*hardware.packs}
-    is_standard = not wanted.cache and not wanted.attended
-    compiles = (
-        is_standard and hardware.compiles and packed and linears.compiled and lm_head.compiled
-    )
+    is_read = wanted.cache != "q4" and not wanted.attended  # by the compiled step
+    compiles = is_read and hardware.compiles and packed and linears.compiled and lm_head.compiled
     chosen = PartFormats(
         compute=compute,
         device=hardware.device,
@@ -165,14 +165,14 @@ def resolve_formats(
         compiles=compiles,
         cache=cache_dtype(compute, hardware.device, hardware.multiplies_halves),
         keeps_blocks=keeps_blocks,
-        cache_format=wanted.cache,
+        cache_format=wanted.cache if wanted.cache in CACHE_FORMATS else "",
         attended=wanted.attended,
         per_layer=_table_place(wanted.per_layer, hardware.device),
     )
-    if wanted.cache not in ("", *CACHE_FORMATS):
+    if wanted.cache not in ("", *CACHE_TYPES):
         raise RequestError(
             tr("There is no cache format {0}.", repr(wanted.cache)),
-            tr("Choose {0}.", ", ".join(CACHE_FORMATS)),
+            tr("Choose {0}.", ", ".join(CACHE_TYPES)),
         )
     if wanted.attended < 0:
         raise RequestError(

@@ -45,7 +45,7 @@ def check_options(
     wanted = {
         "--adapter": has_adapter,
         "--cluster": is_divided,
-        "--cache-quant": bool(formats.cache_format),
+        "--cache-type": bool(formats.cache_format),
         "--sparse-attention": bool(formats.attended),
     }
     for name, is_wanted in wanted.items():

@@ -491,7 +491,8 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     library, offloaded = native_library(), offloaded_layers(model)
     per_layer = model.per_layer
     fits = (
-        precision.is_standard
+        precision.cache_format in ("", "q8_0")
+        and not precision.attended
         and precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES

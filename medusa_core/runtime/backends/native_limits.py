@@ -34,7 +34,7 @@ def _why_not_formats(config: ModelConfig, formats: PartFormats) -> str | None:
     """Return why the compiled step doesn't support the formats of a model; None if it does."""
     if formats.device != "cpu":
         reason = tr("it runs on a graphics card")
-    elif formats.cache_format:
+    elif formats.cache_format == "q4":
         reason = tr("its keys and values are kept as {0}", formats.cache_format)
     elif formats.attended:
         reason = tr("its attention is sparse")

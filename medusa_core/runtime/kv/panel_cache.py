@@ -13,15 +13,22 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape, recurrent_part
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.store import KvStore
-from medusa_core.runtime.kv.size import whole_blocks
+from medusa_core.runtime.kv.quantized import unpack_blocks
+from medusa_core.runtime.kv.size import head_bytes, row_groups, whole_blocks
 from medusa_core.runtime.kv.states import RecurrentStates
-from medusa_core.system.native.constants import LANES
+from medusa_core.system.native.constants import LANES, TensorType
 from medusa_core.system.native.structs import (
     CacheStruct,
     LayerCacheStruct,
     StateShapeStruct,
     StatesStruct,
 )
+
+_TYPES = {
+    torch.float32: TensorType.F32,
+    torch.bfloat16: TensorType.BF16,
+    torch.uint8: TensorType.Q8_0,
+}
 
 
 class PanelStates(RecurrentStates):
@@ -36,7 +43,7 @@ class PanelStates(RecurrentStates):
 
 
 class PanelCache(KvCache):
-    """Keys in panels of sixteen, of bfloat16 values in pairs; see `Cache` of cache.h.
+    """Keys in panels of sixteen, of bfloat16 values in pairs, in 8 bits both; see cache.h.
 
     Attributes:
         address: Address of the C `Cache`.
@@ -59,13 +66,27 @@ class PanelCache(KvCache):
         Args:
             library: The compiled library.
             config: Sizes of the target.
-            dtype: Dtype of keys and values: float32 or bfloat16.
+            dtype: Dtype of keys and values: float32 or bfloat16; uint8 for 8 bits with scales.
             capacity: Number of slots, rounded up to whole panels.
             memory: Memory for whole panels; None allocates it.
             store: Store of offloaded layers; None if there are none.
         """
-        cpu = torch.device("cpu")
-        super().__init__(config, dtype, cpu, whole_blocks(capacity), memory=memory, store=store)
+        cpu, is_packed = torch.device("cpu"), dtype == torch.uint8
+
+        def width_of(head_dim: int) -> int:
+            """Elements of a head in a slot."""
+            return head_bytes(head_dim, 1, "q8_0" * is_packed)
+
+        self._head_dims = {width_of(shape.head_dim): shape.head_dim for shape in row_groups(config)}
+        super().__init__(
+            config,
+            dtype,
+            cpu,
+            whole_blocks(capacity),
+            memory=memory,
+            width_of=width_of,
+            store=store,
+        )
         self._library = library
         self._layers = (LayerCacheStruct * config.num_layers)()
         # Layers that share rows have the place of the earlier layer that owns them.
@@ -81,7 +102,7 @@ class PanelCache(KvCache):
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
-            is_bf16=dtype == torch.bfloat16,
+            type=_TYPES[dtype],
         )
         self.address = addressof(self._struct)
         self._point()
@@ -96,7 +117,7 @@ class PanelCache(KvCache):
             self._struct.prefix = self.prefix.address
         for layer, (part, place) in self._places.items():
             if not self.is_offloaded(layer):  # zero heads: `keep_rows` skips an offloaded layer
-                _point_at(self._layers[layer], self._parts[part][place])
+                self._point_at(self._layers[layer], self._parts[part][place])
         if self.states is not None:
             for place, layer in enumerate(self._stateful):
                 self._layers[layer].conv.state = self.states.layer(place).tail.data_ptr()
@@ -197,7 +218,7 @@ class PanelCache(KvCache):
         struct = CacheStruct.from_buffer_copy(self._struct)
         if self.offloaded is not None and self.is_offloaded(layer):
             view = self.offloaded.view(layer)
-            _point_at(self._offloaded_layer, view)
+            self._point_at(self._offloaded_layer, view)
             struct.layers, struct.num_layers = addressof(self._offloaded_layer), 1
             struct.capacity = view.shape[2]
             return struct  # such caches share no rows
@@ -256,14 +277,28 @@ class PanelCache(KvCache):
         """Copy a layer's keys and values out of their panels.
 
         Args:
-            layer: [2, kv heads, slots, head_dim]
+            layer: [2, kv heads, slots, width]
             panels: Range of panels.
 
         Returns:
-            Keys and values, each [kv heads, rows, head_dim].
+            Keys and values, each [kv heads, rows, head_dim]; dequantized if they are in 8 bits.
         """
-        _, num_kv, _, head_dim = layer.shape
-        size = 2 if self._struct.is_bf16 else 1
+        _, num_kv, _, width = layer.shape
+        head_dim = self._head_dims[width]
+        if layer.dtype == torch.uint8:
+            whole = layer.view(2, num_kv, -1, LANES * width)[:, :, panels]
+            codes, scales = whole[..., : LANES * head_dim], whole[..., LANES * head_dim :]
+            shape = whole.shape[1:3]
+            of_keys = codes[0].reshape(*shape, -1, LANES, 4).transpose(2, 3).flatten(3)
+            of_values = codes[1].reshape(*shape, LANES, -1)
+            by_row = scales.reshape(2, *shape, -1, LANES, 2).transpose(3, 4).flatten(4)
+            rows = (
+                torch.cat(each, dim=-1).flatten(1, 2)
+                for each in zip((of_keys, of_values), by_row, strict=True)
+            )
+            first, second = (unpack_blocks(each, head_dim) for each in rows)
+            return first, second
+        size = 2 if layer.dtype == torch.bfloat16 else 1
         keys = layer[0].view(num_kv, -1, head_dim // size, LANES, size)[:, panels]
         values = layer[1].view(num_kv, -1, LANES // size, head_dim, size)[:, panels]
         by_slot = (keys.transpose(2, 3), values.transpose(3, 4))
@@ -283,22 +318,22 @@ class PanelCache(KvCache):
         layers = [layer for part in parts for layer in part]
         structs = (LayerCacheStruct * len(layers))()
         for struct, rows in zip(structs, layers, strict=True):
-            _point_at(struct, rows)
+            self._point_at(struct, rows)
         cache = CacheStruct.from_buffer_copy(self._struct)
         cache.layers, cache.num_layers = addressof(structs), len(layers)
         cache.capacity = layers[0].shape[2]
         self._compact_native(cache, first, slots)
 
+    def _point_at(self, struct: LayerCacheStruct, rows: Tensor) -> None:
+        """Describe a layer's rows to the library. [2, kv heads, slots, width]"""
+        struct.words = rows.data_ptr()
+        _, struct.num_kv_heads, _, width = rows.shape
+        struct.head_dim = self._head_dims[width]
+
     def _compact_native(self, cache: CacheStruct, first: int, slots: Sequence[int]) -> None:
         """Let the library move rows of a C `Cache`."""
         ids = (ctypes.c_int64 * len(slots))(*slots)
         self._library.keep_rows(addressof(cache), first, addressof(ids), len(slots))
-
-
-def _point_at(struct: LayerCacheStruct, rows: Tensor) -> None:
-    """Describe a layer's rows to the library. [2, kv heads, slots, head_dim]"""
-    struct.words = rows.data_ptr()
-    _, struct.num_kv_heads, _, struct.head_dim = rows.shape
 
 
 def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:

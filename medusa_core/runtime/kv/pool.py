@@ -59,7 +59,7 @@ class CachePool:
             dtype: Dtype of keys and values.
             device: Device of the caches.
             num_rows: Planned number of rows.
-            cache: `q4`, or empty for rows that aren't quantized.
+            cache: `q8_0` or `q4`, or empty for rows that aren't quantized.
             compute_itemsize: Bytes of an element of the model's activations.
             offloaded: Store of offloaded layers, whose rows take no room here; None if none are.
 

@@ -12,7 +12,7 @@ PAGE_BYTES = 4096  # O_DIRECT reads whole pages
 STAGING_BYTES = 4 << 20  # for rows that are read from a disk, or written, half of it each
 ROUND_ROWS = 16  # caches have a multiple of it, which is a panel of the compiled step
 STEP_ROWS = 64  # speculative rows whose steps of a recurrent state are kept
-_GROUP = 64
+_GROUP, BLOCK = 64, 32  # elements that share a scale in 4 and in 8 bits
 _SPARE_ROWS = 64  # for the tree after a full context, and a slot for padding rows
 _STATES_BYTES = 256 << 20  # for recurrent states, in a pool of one whole context
 _MIN_STATES, _MAX_STATES = 2, 16  # sessions with states
@@ -32,7 +32,7 @@ def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
     Args:
         config: Sizes of the target.
         itemsize: Bytes of an element that isn't quantized.
-        cache: `q4`, or empty for rows that aren't quantized.
+        cache: `q8_0` or `q4`, or empty for rows that aren't quantized.
     """
     groups = row_groups(config).items()
     return sum(len(layers) * _shape_bytes(shape, itemsize, cache) for shape, layers in groups)
@@ -139,7 +139,7 @@ def _shape_bytes(shape: KvShape, itemsize: int, cache: str) -> int:
 
 def head_bytes(head_dim: int, itemsize: int, cache: str = "") -> int:
     """Bytes of a head in one slot."""
-    return packed_bytes(head_dim) if cache else head_dim * itemsize
+    return packed_bytes(head_dim, cache) if cache else head_dim * itemsize
 
 
 def row_groups(
@@ -207,9 +207,19 @@ def num_states(of_session: int, num_rows: int, context_tokens: int) -> int:
     return max(of_context, of_context * num_rows // whole_rows(context_tokens))
 
 
-def packed_bytes(head_dim: int) -> int:
-    """Bytes of a head in one slot in 4 bits, with scales."""
+def packed_bytes(head_dim: int, cache: str) -> int:
+    """Bytes of a head in one slot in 8 or 4 bits, with scales.
+
+    In 8 bits the number of scales is even, so that rows of a head are whole words.
+    """
+    if cache == "q8_0":
+        return head_dim + 2 * (num_blocks(head_dim) + num_blocks(head_dim) % 2)
     return head_dim // 2 + 4 * (head_dim // group_size(head_dim))
+
+
+def num_blocks(head_dim: int) -> int:
+    """Blocks of a head that have a scale each in 8 bits; the last one may be shorter than 32."""
+    return -(-head_dim // BLOCK)
 
 
 def group_size(head_dim: int) -> int:

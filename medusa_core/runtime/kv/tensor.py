@@ -73,8 +73,7 @@ class TensorCache(KvCache):
         """Dtype of keys and values."""
         return precision.cache
 
-    @staticmethod
-    def _width(head_dim: int) -> int:
+    def _width(self, head_dim: int) -> int:
         """Elements of a head in a slot."""
         return head_dim
 

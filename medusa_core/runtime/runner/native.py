@@ -94,7 +94,7 @@ class NativeRunner(Runner):
 
     def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
         self.hidden_dtype = torch.float32
-        self.cache_dtype = precision.compute
+        self.cache_dtype = torch.uint8 if precision.cache_format else precision.compute
         assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
         self._model = model
         self._lm_head = model.lm_head

@@ -377,7 +377,7 @@ class CacheStruct(Structure):
     layers: Annotated[Address, "const LayerCache *", c_void_p]
     capacity: Int64  # slots after the shared rows; a multiple of LANES
     num_layers: Int32
-    is_bf16: Int32  # else float32
+    type: Int32  # a TensorType: F32, BF16 or Q8_0
     prefix: Annotated[Address, "const struct Cache *", c_void_p]  # read-only, or NULL
     num_shared: Int64  # rows of `prefix`; a multiple of LANES
 

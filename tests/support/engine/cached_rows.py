@@ -15,6 +15,7 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import KvShape
 from medusa_core.models.precision import Precision, precision_of
+from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.disk_prefetcher import DiskPrefetcher
 from medusa_core.runtime.kv.offloaded.disk_store import DiskStore
@@ -22,14 +23,14 @@ from medusa_core.runtime.kv.offloaded.prefetcher import KvPrefetcher, LayerKv
 from medusa_core.runtime.kv.offloaded.store import KvStore
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.kv.pool import CachePool
-from medusa_core.runtime.kv.quantized import QuantizedCache
+from medusa_core.runtime.kv.quantized import QuantizedCache, pack_blocks
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.constants import LANES
 from tests.support.models import targets
 
 CONTEXT, TREE_ROWS, SESSIONS = 320, 11, 3
-KINDS = ["float64", "float32", "q4", "panels", "half panels"]
+KINDS = ["float64", "float32", "q8_0", "q4", "panels", "half panels", "q8_0 panels"]
 LAYERS = (KvShape(2, 16), KvShape(1, 48), *(KvShape(2, 16),) * 2, KvShape(1, 48))
 _CPU = torch.device("cpu")
 _PROMPTS = (1, 4, 16, 17, 31, 40, 64, 100)
@@ -84,9 +85,11 @@ def kind_of_cache(name: str) -> Kind:
     base = targets.load("pebble", "float32").config
     rows = replace(base, num_layers=len(LAYERS), blocks=(), cached_layers=LAYERS)
     config = replace(rows, context_tokens=CONTEXT)
-    dtypes = {"float64": torch.float64, "q4": torch.uint8, "half panels": torch.bfloat16}
-    dtype = dtypes.get(name, torch.float32)
-    return Kind(config, dtype, name if name == "q4" else "", "panels" in name)
+    form = name.partition(" ")[0]
+    form = form if form in CACHE_FORMATS else ""
+    dtypes = {"float64": torch.float64, "half panels": torch.bfloat16}
+    dtype = torch.uint8 if form else dtypes.get(name, torch.float32)
+    return Kind(config, dtype, form, "panels" in name)
 
 
 class Below(NamedTuple):
@@ -188,7 +191,7 @@ class Driver:
         shape = LAYERS[layer]
         sizes = (count, 2 * shape.num_kv_heads, shape.head_dim)
         fresh = torch.randn(sizes, generator=self._numbers).to(
-            self.kind.dtype if self.kind.is_panels else self.dtype
+            self.dtype if self.kind.cache_format else self.kind.dtype
         )
         found = [self._written(kv, layer, fresh) for kv in pair]
         assert all(map(same, *found)), f"layer {layer} reads something else"
@@ -293,16 +296,38 @@ def write_panels(kv: PanelCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
     else:
         part, place = kv._places[layer]
         rows = kv._parts[part][place]
+    if rows.dtype is torch.uint8:
+        _put_codes(rows, kv.length, fresh)
+    else:
+        _put_numbers(rows, kv.length, fresh)
+    end = kv.length + len(fresh)
+    return [part[:, :end] for part in kv._rows_in(rows, slice(None))]
+
+
+def _put_codes(rows: Tensor, first: int, fresh: Tensor) -> None:
+    _, heads, _, width = rows.shape
+    head_dim = fresh.shape[-1]
+    panels = rows.view(2, heads, -1, LANES * width)
+    codes, scales = panels.split((LANES * head_dim, LANES * (width - head_dim)), dim=3)
+    keys = codes[0].unflatten(2, (head_dim // 4, LANES, 4))
+    values = codes[1].unflatten(2, (LANES, head_dim))
+    of_slots = scales.unflatten(3, (-1, LANES, 2))
+    for row, packed in enumerate(pack_blocks(fresh.view(len(fresh), 2, heads, head_dim))):
+        panel, lane = divmod(first + row, LANES)
+        keys[:, panel, :, lane] = packed[0, :, :head_dim].unflatten(1, (-1, 4))
+        values[:, panel, lane] = packed[1, :, :head_dim]
+        of_slots[:, :, panel, :, lane] = packed[:, :, head_dim:].unflatten(2, (-1, 2))
+
+
+def _put_numbers(rows: Tensor, first: int, fresh: Tensor) -> None:
     _, heads, _, width = rows.shape
     size = 2 if rows.dtype is torch.bfloat16 else 1
     keys = rows[0].view(heads, -1, width // size, LANES, size)
     values = rows[1].view(heads, -1, width, size)
     for row, numbers in enumerate(fresh.view(len(fresh), 2, heads, width)):
-        slot = kv.length + row
+        slot = first + row
         keys[:, slot // LANES, :, slot % LANES] = numbers[0].view(heads, -1, size)
         values[:, slot // size, :, slot % size] = numbers[1]
-    end = kv.length + len(fresh)
-    return [part[:, :end] for part in kv._rows_in(rows, slice(None))]
 
 
 def same(one: Tensor, other: Tensor) -> bool:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from medusa_core.api import demo_model
-from medusa_core.errors import CheckpointError, HeadsFileError, ModelError, PlanError
+from medusa_core.errors import (
+    CheckpointError,
+    HeadsFileError,
+    ModelError,
+    PlanError,
+    RequestError,
+)
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -338,8 +345,17 @@ def test_a_context_that_nobody_asked_for_gives_way(
     target = load_target(model, None, LoadOptions("float32"))
     assert 0 < target.config.context_tokens < 512
     assert target.plan.free_bytes >= 0
+    asked = LoadOptions("float32", context_tokens=512)
     with pytest.raises(PlanError, match="more than a tiny card has free"):
-        load_target(model, None, LoadOptions("float32", context_tokens=512))
+        load_target(model, None, replace(asked, formats=WeightFormats(cache="f32")))
+    small = load_target(model, None, asked)  # its cache is smaller, which the plan says
+    assert small.plan.shrinks_cache
+    assert small.plan.cache_type == small.precision.cache_format == "q8_0"
+    assert "512 tokens" in small.plan.cache_note
+    assert small.caches.nbytes == small.plan.kv_bytes < whole.kv_bytes / 2
+    assert (whole.cache_type, whole.cache_note) == ("f32", "")
+    with pytest.raises(RequestError, match="is f32, not bf16"):
+        load_target(model, None, replace(asked, formats=WeightFormats(cache="bf16")))
 
 
 def test_unloading_says_what_it_freed(engine: EngineHarness, model: Path) -> None:

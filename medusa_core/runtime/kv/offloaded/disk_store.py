@@ -95,7 +95,7 @@ class DiskStore(KvStore):
             num_rows: Most rows of a session, a multiple of 16.
             folder: Folder of the file.
             tree_rows: Most speculative rows of one sequence in a step.
-            cache_format: `q4`, or empty for rows that aren't quantized.
+            cache_format: `q8_0` or `q4`, or empty for rows that aren't quantized.
         """
         super().__init__(config, layers, num_sessions, num_rows, cache_format)
         self.tail_rows = tail_slots(tree_rows)

@@ -37,7 +37,7 @@ class KvStore(ABC):
             layers: Indices of layers that have KV rows of their own.
             num_sessions: Most sessions at once.
             num_rows: Most rows of a session, a multiple of 16.
-            cache_format: `q4`, or empty for rows that aren't quantized.
+            cache_format: `q8_0` or `q4`, or empty for rows that aren't quantized.
         """
         self.layers = tuple(sorted(layers))
         self.num_sessions = num_sessions

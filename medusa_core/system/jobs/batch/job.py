@@ -33,7 +33,7 @@ _FLAGS = {
     "lm_head": "--lm-head-quant",
     "embedding": "--embedding-quant",
     "heads": "--heads-quant",
-    "cache": "--cache-quant",
+    "cache": "--cache-type",
     "attended": "--sparse-attention",
 }
 # Commands set these themselves.

@@ -196,7 +196,7 @@ static const Entry entries[] = {
     FIELD(Cache, layers, "const LayerCache *"),
     FIELD(Cache, capacity, "int64_t"),
     FIELD(Cache, num_layers, "int32_t"),
-    FIELD(Cache, is_bf16, "int32_t"),
+    FIELD(Cache, type, "int32_t"),
     FIELD(Cache, prefix, "const struct Cache *"),
     FIELD(Cache, num_shared, "int64_t"),
     {"Tree", "", "", 0, sizeof(Tree)},

@@ -337,7 +337,7 @@ typedef struct Cache {
     const LayerCache *layers;
     int64_t capacity; /* slots after the shared rows; a multiple of LANES */
     int32_t num_layers;
-    int32_t is_bf16; /* else float32 */
+    int32_t type; /* a TensorType: F32, BF16 or Q8_0 */
     const struct Cache *prefix; /* read-only, or NULL */
     int64_t num_shared; /* rows of `prefix`; a multiple of LANES */
 } Cache;

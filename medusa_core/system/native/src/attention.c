@@ -15,8 +15,10 @@ enum { TILE_ROWS = 5 };
 #endif
 #if defined(__AVX512F__)
 #define VECTORS(rows) ((rows) <= 2 ? 8 : 4)
+#define PANEL_VECTORS(rows) 2 /* of Q8_0: a block of values has two */
 #else
 #define VECTORS(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
+#define PANEL_VECTORS(rows) ((rows) <= 2 ? 2 : 1)
 #endif
 enum { MAX_VECTORS = 8 };
 
@@ -40,6 +42,12 @@ typedef struct {
     int32_t depth, vectors;
     int is_bf16;
 } Matrix;
+
+/* Keys or values of a head in Q8_0, from a slot that is a multiple of LANES. */
+typedef struct {
+    const uint32_t *panels;
+    int32_t head_dim, slots;
+} Panels;
 
 /* Packed rows that are multiplied with the matrix, `stride` words apart. */
 typedef struct {
@@ -96,6 +104,94 @@ static void multiply(const Matrix *matrix, PackedRows x, Sums sums, int32_t rows
             tiles(matrix, x, sums, n, 1);                                                          \
         else                                                                                       \
             tiles(matrix, x, sums, n, 0);                                                          \
+        break
+    switch (rows) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+#if HAS_BF16_DOT
+        CASE(6);
+#endif
+    }
+#undef CASE
+}
+
+/* sums += rows × keys, as tile() of dequantized keys: for some panels, dimension by dimension. */
+INLINE void score_codes(const Panels *keys, int32_t panel, PackedRows x, Sums sums, int rows, int vectors) {
+    Lanes total[TILE_ROWS][MAX_VECTORS];
+    int64_t size = panel_words(keys->head_dim);
+    const uint32_t *from = keys->panels + panel * size;
+    float *to = sums.to + panel * LANES;
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) total[r][v] = (Lanes){0};
+    for (int32_t begin = 0; begin < keys->head_dim; begin += BLOCK) {
+        int32_t end = begin + BLOCK < keys->head_dim ? begin + BLOCK : keys->head_dim;
+        Lanes scales[MAX_VECTORS];
+        for (int v = 0; v < vectors; v++)
+            scales[v] = panel_scales(from + v * size, keys->head_dim, begin / BLOCK);
+        for (int32_t i = begin; i < end; i += 4) {
+            Words words[MAX_VECTORS];
+            for (int v = 0; v < vectors; v++) words[v] = load_words(from + v * size + i / 4 * LANES);
+            for (int d = 0; d < 4; d++)
+                for (int v = 0; v < vectors; v++) {
+                    Lanes key = key_codes(words[v], d) * scales[v];
+                    for (int r = 0; r < rows; r++)
+                        total[r][v] = fma(all(number(x.words[r * x.stride + i + d])), key, total[r][v]);
+                }
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) store(to + r * sums.stride + v * LANES, total[r][v]);
+}
+
+INLINE void score_panels(const Panels *keys, PackedRows x, Sums sums, int rows) {
+    int32_t panels = (keys->slots + LANES - 1) / LANES, v = 0;
+    for (; v + PANEL_VECTORS(rows) <= panels; v += PANEL_VECTORS(rows))
+        score_codes(keys, v, x, sums, rows, PANEL_VECTORS(rows));
+    for (; v < panels; v++) score_codes(keys, v, x, sums, rows, 1);
+}
+
+/* sums += rows × values, as tile() of dequantized values: for some vectors of a block, slot by slot. */
+INLINE void weigh_codes(const Panels *values, int32_t vector, PackedRows x, Sums sums, int rows,
+                        int vectors) {
+    Lanes total[TILE_ROWS][MAX_VECTORS];
+    float *to = sums.to + vector * LANES;
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) total[r][v] = load(to + r * sums.stride + v * LANES);
+    for (int32_t begin = 0; begin < values->slots; begin += LANES) {
+        int32_t count = begin + LANES < values->slots ? LANES : values->slots - begin;
+        const uint32_t *panel = values->panels + begin / LANES * panel_words(values->head_dim);
+        const int8_t *codes = (const int8_t *)panel + vector * LANES;
+        float scales[LANES];
+        store(scales, panel_scales(panel, values->head_dim, vector * LANES / BLOCK));
+        for (int32_t s = 0; s < count; s++)
+            for (int v = 0; v < vectors; v++) {
+                Lanes value = value_codes(codes + s * values->head_dim + v * LANES) * scales[s];
+                for (int r = 0; r < rows; r++)
+                    total[r][v] = fma(all(number(x.words[r * x.stride + begin + s])), value, total[r][v]);
+            }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) store(to + r * sums.stride + v * LANES, total[r][v]);
+}
+
+INLINE void weigh_panels(const Panels *values, PackedRows x, Sums sums, int rows) {
+    int32_t vectors = values->head_dim / LANES, v = 0;
+    for (; v + PANEL_VECTORS(rows) <= vectors; v += PANEL_VECTORS(rows))
+        weigh_codes(values, v, x, sums, rows, PANEL_VECTORS(rows));
+    for (; v < vectors; v++) weigh_codes(values, v, x, sums, rows, 1);
+}
+
+/* sums = rows × keys, or sums += rows × values; compiled for each number of rows. */
+static void multiply_panels(const Panels *panels, PackedRows x, Sums sums, int32_t rows, int are_keys) {
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        if (are_keys)                                                                              \
+            score_panels(panels, x, sums, n);                                                      \
+        else                                                                                       \
+            weigh_panels(panels, x, sums, n);                                                      \
         break
     switch (rows) {
         CASE(1);
@@ -181,11 +277,12 @@ static void carve_task(const Job *job, int32_t index, int32_t worker, TaskRows *
 static void score(const Job *job, const TaskRows *part) {
     const Cache *cache = job->cache;
     int32_t head_dim = job->layer_cache->head_dim, length = job->tree->num_committed, start = part->start;
-    int32_t words = head_dim / word_size(cache->is_bf16);
+    int is_bf16 = cache->type == BF16;
+    int32_t words = head_dim / word_size(is_bf16);
     for (int32_t r = 0; r < part->rows; r++) {
         const float *q = job->q + (int64_t)part->row[r] * job->stride + part->head[r] * head_dim;
         uint32_t *to = part->q + r * head_dim;
-        for (int32_t i = 0; i < head_dim; i += LANES) to += pack_words(load(q + i), to, cache->is_bf16);
+        for (int32_t i = 0; i < head_dim; i += LANES) to += pack_words(load(q + i), to, is_bf16);
     }
     int32_t end = start + padded(length + part->end - start);
     for (int32_t r = 0; r < part->rows; r++)
@@ -194,10 +291,14 @@ static void score(const Job *job, const TaskRows *part) {
     for (int32_t at = start; at < end;) {
         Slots slots = keys_from(cache, job->layer, part->kv_head, at);
         int32_t stop = slots.end < end ? (int32_t)slots.end : end;
-        Matrix keys = {slots.words, LANES, (int64_t)words * LANES, words, (stop - at) / LANES,
-                       cache->is_bf16};
+        PackedRows q = {part->q, head_dim};
         Sums sums = {part->scores + at, part->scores_stride};
-        multiply(&keys, (PackedRows){part->q, head_dim}, sums, part->rows);
+        if (cache->type == Q8_0) {
+            multiply_panels(&(Panels){slots.words, head_dim, stop - at}, q, sums, part->rows, 1);
+        } else {
+            Matrix keys = {slots.words, LANES, (int64_t)words * LANES, words, (stop - at) / LANES, is_bf16};
+            multiply(&keys, q, sums, part->rows);
+        }
         at = stop;
     }
     for (int32_t r = 0; r < part->rows; r++) {
@@ -230,6 +331,14 @@ INLINE float exp_scores(float *scores, int32_t start, int32_t begin, int32_t cou
     return sum(total) + (sink == NULL ? 0.0f : exponential(all(*sink) - top)[0]);
 }
 
+/* Dequantize the value of a slot. */
+static void copy_codes(const uint32_t *values, int32_t head_dim, int64_t slot, float *to) {
+    const uint32_t *panel = values + slot / LANES * panel_words(head_dim);
+    const int8_t *codes = (const int8_t *)panel + slot % LANES * head_dim;
+    for (int32_t i = 0; i < head_dim; i += LANES)
+        store(to + i, value_codes(codes + i) * panel_scales(panel, head_dim, i / BLOCK)[slot % LANES]);
+}
+
 /* Copy the values of a row from a position on as they would be stored if the row were committed. */
 static Matrix gather(const Job *job, const TaskRows *part, int32_t row, int32_t from) {
     const Cache *cache = job->cache;
@@ -238,26 +347,31 @@ static Matrix gather(const Job *job, const TaskRows *part, int32_t row, int32_t 
     const uint32_t *values = values_from(cache, job->layer, part->kv_head, own).words;
     int32_t head_dim = job->layer_cache->head_dim, length = job->tree->num_committed;
     int32_t count = part->counts[row];
-    int32_t size = word_size(cache->is_bf16), depth = (count - from + size - 1) / size;
+    int is_bf16 = cache->type == BF16;
+    int32_t size = word_size(is_bf16), depth = (count - from + size - 1) / size;
     for (int32_t place = from; place < count; place++) {
         int32_t slot = place < length ? place : part->path[row][place - length];
+        if (cache->type == Q8_0) {
+            copy_codes(values, head_dim, slot - own, (float *)part->gathered + (place - from) * head_dim);
+            continue;
+        }
         const uint32_t *value = values + (slot - own) / size * head_dim;
         uint32_t *to = part->gathered + (int64_t)((place - from) / size) * head_dim;
         for (int32_t i = 0; i < head_dim; i += LANES) {
             Words words = load_words(value + i);
-            if (cache->is_bf16) {
+            if (is_bf16) {
                 words = bf16_of(words, slot % 2);
                 if (place % 2) words = load_words(to + i) | words << 16;
             }
             store_words(to + i, words);
         }
     }
-    return (Matrix){part->gathered, head_dim, LANES, depth, head_dim / LANES, cache->is_bf16};
+    return (Matrix){part->gathered, head_dim, LANES, depth, head_dim / LANES, is_bf16};
 }
 
 /* Number of positions, in whole words, at which slot and position are the same for all rows of a task. */
 static int32_t num_in_order(const Job *job, const TaskRows *part) {
-    int32_t size = word_size(job->cache->is_bf16), length = job->tree->num_committed;
+    int32_t size = word_size(job->cache->type == BF16), length = job->tree->num_committed;
     int32_t count = part->counts[0];
     for (int32_t r = 0; r < part->rows; r++) {
         int32_t i = length < part->start ? part->start : length;
@@ -276,15 +390,20 @@ static int64_t packed_offset(int32_t place, int is_bf16) {
 static void weigh_values(const Job *job, const TaskRows *part) {
     const Cache *cache = job->cache;
     int32_t head_dim = job->layer_cache->head_dim, shared = num_in_order(job, part);
-    int32_t is_bf16 = cache->is_bf16, size = word_size(is_bf16), start = part->start;
+    int32_t is_bf16 = cache->type == BF16, size = word_size(is_bf16), start = part->start;
     for (int32_t i = 0; i < part->rows * head_dim; i += LANES) store(part->sums + i, (Lanes){0});
     for (int32_t at = start; at < shared;) { /* sums continue in the same order */
         Slots slots = values_from(cache, job->layer, part->kv_head, at);
         int32_t stop = slots.end < shared ? (int32_t)slots.end : shared;
-        Matrix values = {slots.words, head_dim, LANES, (stop - at) / size, head_dim / LANES, is_bf16};
         const uint32_t *from = (const uint32_t *)part->scores + packed_offset(at, is_bf16);
         PackedRows weights = {from, part->scores_stride};
-        multiply(&values, weights, (Sums){part->sums, head_dim}, part->rows);
+        Sums sums = {part->sums, head_dim};
+        if (cache->type == Q8_0) {
+            multiply_panels(&(Panels){slots.words, head_dim, stop - at}, weights, sums, part->rows, 0);
+        } else {
+            Matrix values = {slots.words, head_dim, LANES, (stop - at) / size, head_dim / LANES, is_bf16};
+            multiply(&values, weights, sums, part->rows);
+        }
         at = stop;
     }
     for (int32_t r = 0; r < part->rows; r++) {
@@ -307,12 +426,13 @@ static void compute_task(void *context, int32_t index, int32_t worker) {
     score(job, &part);
     for (int32_t r = 0; r < part.rows; r++) {
         float *scores = part.scores + r * part.scores_stride;
-        uint32_t *words = (uint32_t *)scores + packed_offset(part.start, job->cache->is_bf16);
+        int is_bf16 = job->cache->type == BF16;
+        uint32_t *words = (uint32_t *)scores + packed_offset(part.start, is_bf16);
         const float *sink = job->attention->sinks == NULL ? NULL : job->attention->sinks + part.head[r];
         part.totals[r] = exp_scores(scores, part.start, part.begin[r], part.counts[r], sink);
         /* In place, never ahead of what is read. */
         for (int32_t i = part.start; i < part.counts[r]; i += LANES)
-            words += pack_words(load(scores + i), words, job->cache->is_bf16);
+            words += pack_words(load(scores + i), words, is_bf16);
     }
     weigh_values(job, &part);
 }

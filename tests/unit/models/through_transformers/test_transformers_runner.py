@@ -426,7 +426,7 @@ def test_tensors_of_another_model_are_refused(tmp_path: Path) -> None:
     [
         ({"formats": WeightFormats("q4")}, "plain numbers, or nf4 on a card"),
         ({"formats": WeightFormats("int8")}, "plain numbers"),
-        ({"formats": WeightFormats(cache="q4")}, "--cache-quant"),
+        ({"formats": WeightFormats(cache="q4")}, "--cache-type"),
         ({"formats": WeightFormats(attended=4)}, "--sparse-attention"),
         ({"adapter_dir": Path("none")}, "adapter"),
         ({"cluster": "localhost:1"}, "--cluster"),

@@ -1,4 +1,4 @@
-"""The cache in 4 bits, and attention to few rows: laws 1 to 3 hold for both."""
+"""The cache in 8 and in 4 bits, and attention to few rows: laws 1 to 3 hold for both."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,9 @@ from medusa_core.runtime.backends.attention import attend_by_products, attend_sp
 from medusa_core.runtime.kv.quantized import (
     QuantizedCache,
     pack,
+    pack_blocks,
     unpack,
+    unpack_blocks,
 )
 from medusa_core.runtime.kv.size import (
     packed_bytes,
@@ -55,6 +57,7 @@ from tests.support.models.targets import TARGET_NAMES, Folders, options_of
 from tests.support.models.tiny import write_text_files
 
 KINDS = {
+    "q8_0": WeightFormats(cache="q8_0"),
     "q4": WeightFormats(cache="q4"),
     "sparse": WeightFormats(attended=6),
     "both": WeightFormats(cache="q4", attended=6),
@@ -67,7 +70,7 @@ LoadKind = Callable[..., Target]
 
 @pytest.fixture(scope="module")
 def load_kind(folders: Folders) -> LoadKind:
-    """Targets whose caches lie in 4 bits, or whose attention takes few rows."""
+    """Targets whose caches lie in few bits, or whose attention takes few rows."""
 
     @cache
     def load(kind: str, name: str = "grouped", sessions: int = 1) -> Target:
@@ -155,9 +158,37 @@ def test_the_cache_takes_what_is_planned_a_third_of_plain_numbers(load_kind: Loa
     config = target.config
     assert target.caches.nbytes == target.plan.kv_bytes
     assert target.caches.nbytes == whole_rows(config.context_tokens) * row_bytes(config, 8, "q4")
-    assert packed_bytes(128) * 8 / 128 == 4.5  # bits of a number, as the paper has it
-    assert packed_bytes(80) == 48
-    assert [packed_bytes(dim) for dim in (64, 256)] == [36, 144]
+    assert packed_bytes(128, "q4") * 8 / 128 == 4.5  # bits of a number, as the paper has it
+    assert packed_bytes(80, "q4") == 48
+    assert [packed_bytes(dim, "q4") for dim in (64, 256)] == [36, 144]
+
+
+def test_the_cache_in_8_bits_takes_what_is_planned(load_kind: LoadKind) -> None:
+    target = load_kind("q8_0")
+    assert isinstance(target.allocate_cache(16), QuantizedCache)
+    assert target.caches.nbytes == target.plan.kv_bytes
+    assert packed_bytes(128, "q8_0") * 8 / 128 == 8.5  # bits of a number, as in Q8_0
+    assert [packed_bytes(dim, "q8_0") for dim in (8, 64, 80, 96)] == [12, 68, 88, 104]
+
+
+@pytest.mark.parametrize("head_dim", [8, 32, 64, 80, 96, 256])
+def test_8_bits_lose_half_a_step_of_each_block(head_dim: int) -> None:
+    rows = torch.randn(5, 2, head_dim, generator=torch.Generator().manual_seed(1)) * 3
+    rows[0, 0] = 0
+    rows[1] *= 1e8  # more than a scale in float16 holds
+    rows[2] *= 1e-9
+    packed = pack_blocks(rows)
+    assert packed.shape == (5, 2, packed_bytes(head_dim, "q8_0"))
+    assert all(torch.equal(pack_blocks(rows[n : n + 1])[0], packed[n]) for n in range(5))
+    back = unpack_blocks(packed, head_dim)
+    bounded = rows.clamp(-127 * 65504.0, 127 * 65504.0)
+    for begin in range(0, head_dim, 32):
+        block, own = back[..., begin : begin + 32], bounded[..., begin : begin + 32]
+        step = own.abs().amax(-1, keepdim=True) / 127
+        # 2⁻¹¹ of a number is lost where the scale is rounded down, 2⁻²⁵ where that is subnormal.
+        assert ((block - own).abs() <= 0.51 * step + 127 * (step * 2**-11 + 2**-25)).all()
+    assert not back[0, 0].any()
+    assert torch.equal(pack_blocks(back[:1]), packed[:1])  # such rows lose nothing
 
 
 def test_numbers_come_back_within_half_a_step_of_their_group() -> None:
@@ -178,7 +209,7 @@ def test_a_row_is_quantized_by_itself() -> None:
     assert all(torch.equal(pack(rows[n : n + 1], 64)[0], together[n]) for n in range(7))
 
 
-def test_a_cache_in_4_bits_loses_little_and_attention_to_few_rows_more(
+def test_a_cache_in_few_bits_loses_little_and_attention_to_few_rows_more(
     load_kind: LoadKind, folders: Folders
 ) -> None:
     full = load_target(*folders["grouped"], LoadOptions("float64"))
@@ -186,9 +217,9 @@ def test_a_cache_in_4_bits_loses_little_and_attention_to_few_rows_more(
     expected = plain_scores(full, ids).log_softmax(-1)
     off = {
         kind: float((plain_scores(load_kind(kind), ids).log_softmax(-1) - expected).abs().mean())
-        for kind in ("q4", "sparse")
+        for kind in ("q8_0", "q4", "sparse")
     }
-    assert 0 < off["q4"] < 1
+    assert 0 < off["q8_0"] < 0.1 * off["q4"] < 0.1
     assert off["sparse"] > 0
 
 

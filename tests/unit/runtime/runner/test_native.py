@@ -14,9 +14,11 @@ from medusa_core.api import demo_model
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.precision import Precision
 from medusa_core.models.quant import linear
 from medusa_core.runtime.backends.native_blocks import NativeDecoder
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.quantized import pack_blocks, unpack_blocks
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
@@ -44,10 +46,18 @@ SHAPE = TreeShape.from_paths(
 TREE = TokenTree(SHAPE, tuple(range(40, 40 + SHAPE.num_nodes)))
 
 
+def precision_of(load: LoadTarget, name: str, dtype: str) -> Precision:
+    """Precision of a target; a dtype of the cache may follow the dtype that computes."""
+    compute, _, cache = dtype.partition(" ")
+    return replace(load(name, compute).precision, cache_format=cache)
+
+
 def runner_of(load: LoadTarget, name: str, dtype: str) -> NativeRunner:
-    runner = load(name, dtype).runner
+    runner = load(name, dtype.partition(" ")[0]).runner
     assert isinstance(runner, NativeRunner)
-    return runner
+    if " " not in dtype:
+        return runner
+    return NativeRunner(runner._model, precision_of(load, name, dtype), runner._native)
 
 
 def state(runner: NativeRunner | ResidentRunner, ids: list[int] = IDS) -> tuple[KvCache, Tensor]:
@@ -78,7 +88,7 @@ def test_it_agrees_with_the_runner_of_torch_operations(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float32 q8_0"])
 def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: LoadTarget) -> None:
     runner = runner_of(load, name, dtype)
     whole, states = state(runner)
@@ -102,27 +112,26 @@ def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: Loa
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_cpus_compute_the_same_bits_in_float32(name: str, load: LoadTarget) -> None:
-    target = load(name, "float32")
-    model = runner_of(load, name, "float32")._model
+@pytest.mark.parametrize("dtype", ["float32", "float32 q8_0"])
+def test_all_cpus_compute_the_same_bits_in_float32(name: str, dtype: str, load: LoadTarget) -> None:
+    model, precision = runner_of(load, name, dtype)._model, precision_of(load, name, dtype)
     found = []
     for path in libraries():
         decoder = NativeDecoder(open_library(path), model)
-        found.append(state(NativeRunner(model, target.precision, decoder))[1])
+        found.append(state(NativeRunner(model, precision, decoder))[1])
     assert all(torch.equal(found[0], other) for other in found[1:])
 
 
 @each_library
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bfloat16 q8_0"])
 @pytest.mark.parametrize("length", [1, 2, 14, 15, 16, 17, 31, 48])
 def test_every_cpu_attends_alike_wherever_a_tree_begins(
     path: Path, dtype: str, length: int, load: LoadTarget
 ) -> None:
     """Panels of keys and pairs of values may end within the committed rows, and within a path."""
-    target = load("qwen3", dtype)
-    model = runner_of(load, "qwen3", dtype)._model
+    model, precision = runner_of(load, "qwen3", dtype)._model, precision_of(load, "qwen3", dtype)
     library = open_library(path)
-    runner = NativeRunner(model, target.precision, NativeDecoder(library, model))
+    runner = NativeRunner(model, precision, NativeDecoder(library, model))
     exact = load("qwen3", "float64").runner
     kv, _ = state(runner, IDS[:length])
     nodes = runner.verify(PlacedTree(TREE, kv))
@@ -145,6 +154,21 @@ def test_every_cpu_attends_alike_wherever_a_tree_begins(
     kv.commit(())
     assert torch.equal(kv.committed(), kept)
     assert torch.equal(runner.verify(PlacedTree(TREE, kv)), runner.verify(PlacedTree(TREE, plain)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cache_in_8_bits_holds_what_torch_quantizes(name: str, load: LoadTarget) -> None:
+    """And attention to it is as right as that of torch's operations."""
+    runner = runner_of(load, name, "float32 q8_0")
+    kv, states = state(runner)
+    plain, exact = state(runner_of(load, name, "float32"))
+    rows = plain.committed()[0]  # those of the first layer: no attention comes before them
+    assert torch.equal(kv.committed()[0], unpack_blocks(pack_blocks(rows), rows.shape[-1]))
+    assert kv.nbytes < 0.4 * plain.nbytes
+    eager = ResidentRunner(runner._model, precision_of(load, name, "float32 q8_0"))
+    torchs = state(eager)[1]
+    assert (torchs - states).norm() / exact.norm() < 0.003
+    assert (states - exact).norm() / exact.norm() < 0.02
 
 
 def test_a_cache_shows_the_keys_and_values_that_it_holds(load: LoadTarget) -> None:
