@@ -55,7 +55,6 @@ from medusa_core.messages import (
     Progress,
     StepDone,
     StopReason,
-    shown_text,
 )
 
 log = logging.getLogger(__name__)
@@ -79,7 +78,6 @@ class ChatController(QObject):
         chat_started: Another conversation is shown.
         marking_changed: Tokens are marked in another way (a `Marking`).
         prompt_sent: A turn (`Conversation`, `Turn`) waits for its answer.
-        grew: An answer (`Answer`) has these new steps.
         ended: A turn (`Conversation`, `Turn`) has the answer that it will have.
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
         taken_up: An answer (`Answer`) is written by another model than was expected.
@@ -94,7 +92,6 @@ class ChatController(QObject):
     chat_started = Signal()
     marking_changed = Signal(object)
     prompt_sent = Signal(object, object)
-    grew = Signal(object, object)
     ended = Signal(object, object)
     taken_back = Signal(object, object)
     taken_up = Signal(object)
@@ -380,31 +377,27 @@ class ChatController(QObject):
         The expected model may have been refused meanwhile.
         """
         answer = turn.answer
-        answer.begins_inside = event.begins_inside
+        answer.content.expect(answer.content.reasoning, event.begins_inside)
         choice = self._loaded_model.choice_of(event.load_id)
         if choice is None or not _sign(answer, choice):
             return
         self.taken_up.emit(answer)
         message = self.path.message_of(answer.id)
         if message is not None:
-            message.name_speaker(answer.model)
+            message.refresh()
 
     def _take_steps(self, conversation: Conversation, turn: Turn, steps: list[StepDone]) -> None:
         if not steps:
             return
-        loaded = self._loaded_model.status.loaded
-        is_first = not turn.answer.steps
-        if is_first and loaded is not None:
-            turn.answer.reasoning = loaded.reasoning
+        content, loaded = turn.answer.content, self._loaded_model.status.loaded
+        if not content.steps and loaded is not None:
+            content.expect(loaded.reasoning, content.begins_inside)
             self.reasoning_known.emit(turn.answer)
-        turn.answer.steps.extend(steps)
-        self.grew.emit(turn.answer, tuple(steps))
+        content.append(*steps)
         message = self.path.message_of(turn.answer.id)
         if conversation is not self.conversation or message is None:
             return
-        if is_first:
-            message.expect_reasoning(turn.answer.reasoning, turn.answer.begins_inside)
-        message.append(tuple(steps))
+        message.refresh()
         if steps[0].step == 0:
             self._page.strip.begin()
         self._page.strip.add(tuple(steps))
@@ -422,8 +415,7 @@ class ChatController(QObject):
 
     def _complete(self, conversation: Conversation, turn: Turn, done: GenerationDone) -> None:
         self.running.end(turn)
-        turn.answer.done, turn.answer.text = done, done.text
-        turn.answer.spans = turn.answer.find_spans()
+        turn.answer.end(done)
         is_taken_back = not done.text and len(turn.prompt.answers) > 1
         if is_taken_back:
             self._take_back(conversation, turn)
@@ -431,7 +423,7 @@ class ChatController(QObject):
             self.ended.emit(conversation, turn)
             message = self.path.message_of(turn.answer.id)
             if message is not None:
-                message.finish(done)
+                message.refresh()
         if conversation is self.conversation:
             if is_taken_back and done.stop_reason is not StopReason.CANCELLED:
                 self._page.conversation.add(Notice(empty_words(done)))
@@ -445,15 +437,13 @@ class ChatController(QObject):
     def _fail(self, conversation: Conversation, turn: Turn, failed: Failed) -> None:
         self.running.end(turn)
         message = self.path.message_of(turn.answer.id)
-        turn.answer.text = shown_text(turn.answer.steps)
-        turn.answer.spans = turn.answer.find_spans()
-        turn.answer.is_cut = bool(turn.answer.text)
+        turn.answer.end()
         if conversation is self.conversation:
             self.outbox.give_back()  # first: what comes back later stands before it
         if turn.answer.text:
             self.ended.emit(conversation, turn)
             if message is not None:
-                message.cut_short()
+                message.refresh()
         else:
             self._take_back(conversation, turn)
         # A cancel is the user's own wish; a lost engine is shown whoever had asked it.

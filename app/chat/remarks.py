@@ -10,7 +10,6 @@ from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.legend import Legend
 from medusa_core.chats.conversation import Turn
-from medusa_core.chats.reasoning import answer_text
 from medusa_core.messages import GenerationDone, StopReason
 
 CONTEXT = QT_TRANSLATE_NOOP(
@@ -49,9 +48,8 @@ def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str
         done: How the last of them ended.
         legend: Knows the rules.
     """
-    spans = turn.answer.spans
-    visible = done.text if spans is None else answer_text(done.text, spans)
-    if visible.strip() and done.stop_reason in _ENDS:  # the message itself says why it has no word
+    # An answer without words says itself why it has none.
+    if turn.answer.content.answer.strip() and done.stop_reason in _ENDS:
         yield QCoreApplication.translate("Chat", _ENDS[done.stop_reason])
     rule = legend.rule(done.settings.rule)
     if rule.draws:

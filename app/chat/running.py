@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from app.engine.bridge import Request
 from medusa_core.chats.conversation import (
+    Answer,
     Conversation,
     Turn,
 )
@@ -29,6 +30,11 @@ class Running:
         return len(self._pending)
 
     @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The answers under way."""
+        return tuple(one.turn.answer for one in self._pending)
+
+    @property
     def session_ids(self) -> frozenset[str]:
         """The conversations that have an answer under way."""
         return frozenset(one.conversation.session_id for one in self._pending)
@@ -40,7 +46,6 @@ class Running:
     def end(self, turn: Turn) -> None:
         """An answer is complete, or will never be."""
         self._pending = [one for one in self._pending if one.turn is not turn]
-        turn.answer.is_running = False
 
     def stop(self, conversation: Conversation) -> None:
         """End the answer of a conversation; what there is of it stays."""

@@ -141,7 +141,7 @@ class TurnList(QObject):
             user.version_chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
             user.quoted.connect(self.quoted)
             self._view.add(user)
-        answer = self._message(turn.answer)
+        answer = AnswerMessage(turn.answer, self.marking, self._appearance)
         answer.regenerate_requested.connect(lambda: self.regenerate_requested.emit(place))
         answer.reroll_requested.connect(lambda token: self.reroll_requested.emit(place, token))
         answer.continue_requested.connect(lambda: self.continue_requested.emit(place))
@@ -151,22 +151,6 @@ class TurnList(QObject):
         self._view.add(answer)
         self._shown.append(Shown(turn, user, answer))
         self.answer_shown.emit(answer)
-
-    def _message(self, answer: Answer) -> AnswerMessage:
-        """A message; of an answer that isn't running, it is filled when it is seen."""
-        message = AnswerMessage(
-            answer.model,
-            self.marking,
-            self._appearance,
-            answer.id,
-            text=answer.text,
-            fill=None if answer.is_running else lambda m: _fill(m, answer),
-            said=answer.visible_text,
-        )
-        message.done, message.is_cut = answer.done, answer.is_cut
-        if answer.is_running:
-            _fill(message, answer)
-        return message
 
     def _show_versions(self) -> None:
         last = len(self._shown) - 1
@@ -185,24 +169,6 @@ class TurnList(QObject):
         return self.tr("{0} wrote this answer: load it to go on with its tokens.").format(
             answer.model
         )
-
-
-def _fill(message: AnswerMessage, answer: Answer) -> None:
-    """Show what there is of an answer."""
-    steps = answer.all_steps()
-    with message.unspoken():
-        message.expect_reasoning(answer.reasoning, answer.begins_inside)
-        if answer.spans is not None:
-            message.use_spans(answer.spans)
-        if steps:
-            message.append(steps)
-        if answer.done is not None:
-            message.finish(answer.done)
-        elif not answer.is_running:
-            if not steps:
-                message.show_text(answer.text)
-            if answer.is_cut:
-                message.cut_short()
 
 
 def _is_same(a: Turn, b: Turn) -> bool:

@@ -40,7 +40,6 @@ from medusa_core.chats.conversation import (
     Conversation,
     Turn,
 )
-from medusa_core.messages import StepDone
 
 T = TypeVar("T")
 
@@ -90,7 +89,7 @@ class HistoryController(QObject):
         self.journal = Journal(history)
         self._known: set[str] = set()
         self._listed: set[str] = set()
-        self._grown: dict[str, list[StepDone]] = {}
+        self._num_saved: dict[str, int] = {}  # steps of answers under way
         self._shown_id = chat.conversation.session_id
         self.files = ConversationFiles(sidebar, history)
         self._watch = HistoryWatch(history, self)
@@ -110,9 +109,8 @@ class HistoryController(QObject):
 
     def save(self) -> None:
         """Write what came since the last time, and what is written in the composer."""
-        for answer_id, steps in self._grown.items():
-            self.journal.write(partial(_append, answer_id, tuple(steps)))
-        self._grown.clear()
+        for answer in self._chat.running.answers:
+            self._save_steps(answer)
         if not self._chat.running:
             self._save.stop()
 
@@ -152,21 +150,27 @@ class HistoryController(QObject):
         self._save.start()
         self.refresh()
 
-    def _grew(self, answer: Answer, steps: tuple[StepDone, ...]) -> None:
-        self._grown.setdefault(answer.id, []).extend(steps)
+    def _save_steps(self, answer: Answer) -> None:
+        """Write the steps of an answer that aren't written yet."""
+        num_saved = self._num_saved.get(answer.id, 0)
+        if steps := tuple(answer.content.steps[num_saved:]):
+            self._num_saved[answer.id] = num_saved + len(steps)
+            self.journal.write(lambda h: h.append_steps(answer.id, steps))
 
     def _taken_up(self, answer: Answer) -> None:
         named = (answer.id, answer.model, answer.model_key)
         self.journal.write(lambda h: h.name_model(*named))
 
     def _reasoning_known(self, answer: Answer) -> None:
-        known = (answer.id, answer.reasoning, answer.begins_inside)
+        known = (answer.id, answer.content.reasoning, answer.content.begins_inside)
         self.journal.write(lambda h: h.set_reasoning(*known))
 
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
-        self.save()
         answer = turn.answer
-        ended = (answer.id, answer.text, answer.done, state_of(answer), answer.spans)
+        self._save_steps(answer)
+        self._num_saved.pop(answer.id, None)
+        spans = tuple(answer.content.spans)
+        ended = (answer.id, answer.text, answer.done, state_of(answer), spans)
         self.journal.write(lambda h: h.finish_answer(*ended))
         self.refresh()
 
@@ -303,7 +307,6 @@ class HistoryController(QObject):
     def _connect(self) -> None:
         chat, sidebar = self._chat, self.sidebar
         chat.prompt_sent.connect(self._prompt_sent)
-        chat.grew.connect(self._grew)
         chat.taken_up.connect(self._taken_up)
         chat.reasoning_known.connect(self._reasoning_known)
         chat.ended.connect(self._ended)
@@ -329,7 +332,3 @@ class HistoryController(QObject):
         self.journal.recovered.connect(
             lambda: self.sidebar.show_notice(self.tr("All is saved again."))
         )
-
-
-def _append(answer_id: str, steps: tuple[StepDone, ...], history: History) -> None:
-    history.append_steps(answer_id, steps)

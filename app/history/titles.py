@@ -11,12 +11,13 @@ from app.chat.suggestions import is_small
 from app.engine.bridge import EngineBridge, Request
 from app.engine.loaded_model import LoadedModel
 from app.history.journal import Journal
+from medusa_core.chats.answer_text import find_spans
 from medusa_core.chats.conversation import (
     Conversation,
     Turn,
     new_id,
 )
-from medusa_core.chats.reasoning import answer_text, find_spans
+from medusa_core.chats.reasoning import answer_text
 from medusa_core.errors import Cancelled
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
@@ -81,7 +82,7 @@ class Titles(QObject):
         # Very small models make up titles; the question itself says more.
         names_things = loaded is not None and not is_small(loaded)
         if is_first and turn.answer.done is not None and names_things:
-            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.visible_text[:_MOST_CHARS])
+            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.content.answer[:_MOST_CHARS])
             described = (ChatMessage(Role.USER, words[0]), ChatMessage(Role.ASSISTANT, words[1]))
             self._waiting[conversation.session_id] = (*described, ChatMessage(Role.USER, _ASK))
         if self._waiting:

@@ -156,7 +156,7 @@ class CompareDialog(QDialog):
         for side in self.sides:
             session, request = f"compare-{self._make_id()}", self._make_id()
             settings = side.settings(seed, temperature)
-            self.answer_started.emit(side.begin(request, self.marking))
+            self.answer_started.emit(side.begin(request, settings, self.marking))
             question = Generate(
                 session,
                 request,
@@ -200,8 +200,7 @@ class CompareDialog(QDialog):
         if isinstance(event, GenerationDone):
             side.finish(event)
         else:
-            if side.answer is not None:
-                side.answer.cut_short()
+            side.finish(None)
             self._failures.append(error_text(event))
         if not self._requests:
             failed = " ".join(dict.fromkeys(self._failures))  # both sides may fail alike

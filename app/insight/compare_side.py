@@ -15,6 +15,8 @@ from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.choices import offer
 from app.widgets.naming import name_box
+from medusa_core.chats.answer_text import AnswerText
+from medusa_core.chats.conversation import Answer
 from medusa_core.messages import (
     THINK_TAGS,
     GenerateSettings,
@@ -107,11 +109,13 @@ class Side(QWidget):
         self.rule_box.setEnabled(not is_running)
         self.rows_box.setEnabled(not is_running and self._has_tree)
 
-    def begin(self, request_id: str, marking: Marking) -> AnswerMessage:
+    def begin(self, request_id: str, settings: GenerateSettings, marking: Marking) -> AnswerMessage:
         """Replace the last answer by an empty one, and return that."""
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
-        answer = AnswerMessage(self.mode, marking, self._appearance, request_id)
+        content = AnswerText(self._reasoning)
+        asked = Answer(request_id, settings, model=self.mode, content=content, is_running=True)
+        answer = AnswerMessage(asked, marking, self._appearance)
         answer.show_waiting(self.tr("Waiting for its turn…"))
         self._view.add(answer)
         self.answer = answer
@@ -121,23 +125,26 @@ class Side(QWidget):
     def start(self, begins_inside: bool) -> None:
         """The answer begins, within its reasoning or not."""
         if self.answer is not None:
-            self.answer.expect_reasoning(self._reasoning, begins_inside)
+            self.answer.content.expect(self._reasoning, begins_inside)
 
     def take(self, steps: tuple[StepDone, ...]) -> None:
         """Show these steps."""
         if self.answer is None:
             return
-        self.answer.append(steps)
+        self.answer.content.append(*steps)
+        self.answer.refresh()
         self.clock_s += sum(step.step_s for step in steps)
         self.num_tokens += sum(len(step.token_ids) for step in steps)
         self._show_clock()
 
-    def finish(self, done: GenerationDone) -> None:
-        """Show how it ended."""
+    def finish(self, done: GenerationDone | None) -> None:
+        """Show how it ended; None if it was cut."""
         self.done = done
         if self.answer is not None:
-            self.answer.finish(done)
-            self.answer.row.hide()  # the clock says more: in turns, steps find a cold cache
+            self.answer.answer.end(done)
+            self.answer.refresh()
+            if done is not None:
+                self.answer.row.hide()  # the clock says more: in turns, steps find a cold cache
         self._show_clock()
 
     def reveal(self, tokens: range) -> None:
@@ -175,7 +182,7 @@ class Side(QWidget):
         )
         self._clock.setText(shown_text)
         self._clock.setAccessibleName(f"{self._clock_name}: {shown_text}")
-        self._mode.setText("" if self.answer is None else self.answer.speaker)
+        self._mode.setText("" if self.answer is None else self.answer.answer.model)
 
 
 def _box(name: str, names: Mapping[Any, str]) -> QComboBox:

@@ -13,30 +13,31 @@ from app.widgets.qt_text import with_visible_controls
 _LINE_END = re.compile("\r\n?|\n")
 
 
-def plain_blocks(text: str, start: int, end: int) -> tuple[Paragraph, ...]:
-    """Pieces of a part of a text; all but the last stay as they are when more follows.
+def plain_blocks(text: str, start: int) -> tuple[Paragraph, ...]:
+    """Pieces of a part of an answer; all but the last stay as they are when more follows.
 
     Args:
-        text: The whole answer.
-        start: Where the part begins: at the beginning of a piece.
-        end: Where it ends.
+        text: The part, which begins where a piece does.
+        start: Its position in the answer.
 
     Returns:
         Paragraphs that touch each other.
     """
     blocks: list[Paragraph] = []
-    while start < end:
-        cut = _cut(text, start, end)
-        blocks.append(_piece(text[start:cut], start))
-        start = cut
+    at = 0
+    while at < len(text):
+        cut = _cut(text, at)
+        blocks.append(_piece(text[at:cut], start + at))
+        at = cut
     return tuple(blocks)
 
 
-def last_piece(text: str, start: int, end: int) -> int:
+def last_piece(text: str) -> int:
     """Return the start of the last block of plain text, which may still grow."""
-    while (cut := _cut(text, start, end)) < end:
-        start = cut
-    return start
+    at = 0
+    while (cut := _cut(text, at)) < len(text):
+        at = cut
+    return at
 
 
 def word_end(text: str, start: int, limit: int) -> int:
@@ -44,8 +45,9 @@ def word_end(text: str, start: int, limit: int) -> int:
     return text.rfind(" ", start + (limit - start) // 2, limit) + 1 or limit
 
 
-def _cut(text: str, start: int, end: int) -> int:
+def _cut(text: str, start: int) -> int:
     """Where the piece ends that begins at a position."""
+    end = len(text)
     limit = min(end, start + PIECE_CHARS)
     cut = word_end(text, start, limit) if limit < end else limit
     line_ends = islice(_LINE_END.finditer(text, start, limit), PIECE_LINES)

@@ -14,6 +14,14 @@ from app.markdown.plain import last_piece, plain_blocks, word_end
 _NOTHING = Frozen(0, 0, "")
 
 
+class Text(Protocol):
+    """A text that may grow, such as a `str`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: slice, /) -> str: ...
+
+
 class BlockSink(Protocol):
     """What shows the blocks of a text whose end changes."""
 
@@ -33,18 +41,23 @@ class Reader:
 
     Args:
         sink: Shows the blocks; it must be empty.
+        text: What to read; it may grow at its end.
         parser: Reads Markdown.
         bounds: How much is formatted, and how much read in a turn.
 
     Attributes:
-        text: All that came so far.
+        text: All that came so far; a `str` that grows is set anew.
         plain_start: Where plain text begins; None while all is formatted.
     """
 
     def __init__(
-        self, sink: BlockSink, parser: MarkdownParser | None = None, bounds: Bounds | None = None
+        self,
+        sink: BlockSink,
+        text: Text = "",
+        parser: MarkdownParser | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
-        self.text = ""
+        self.text = text
         self.plain_start: int | None = None
         self._sink = sink
         self._parser = parser or MarkdownParser()
@@ -64,17 +77,12 @@ class Reader:
         """Whether there is text for another turn."""
         return self._read_end < len(self.text)
 
-    def add(self, text: str) -> None:
-        """Take more text; the next turns read it."""
-        self.text += text
-
     def complete(self) -> None:
         """Take note that no more text comes: code at the end is closed."""
         self._is_complete = True
 
-    def restart(self, text: str, start: int = 0) -> None:
-        """Read a text from a position on; the sink must be empty again."""
-        self.text = text
+    def restart(self, start: int = 0) -> None:
+        """Read the text again from a position on; the sink must be empty again."""
         self._forget()
         self._read_end = self._checked_end = self._line_end = start
         self._frozen = replace(_NOTHING, end=start)
@@ -95,7 +103,7 @@ class Reader:
                 self._become_plain(plain_start)
                 return plain_start
             self._checked_end = check
-        line_end = _end_of_complete_lines(self.text, end)
+        line_end = self._end_of_complete_lines(end)
         # What a check has frozen in this turn is enough for it.
         if line_end > self._line_end and self._checked_end <= self._read_end:
             self._freeze_complete(line_end)
@@ -107,28 +115,30 @@ class Reader:
     def _next_check(self, end: int) -> int | None:
         """The next line end at which to judge, or what there is of a line that is too long."""
         first = self._checked_end + self._bounds.check - 1
-        line_end = self.text.find("\n", first, end) + 1
-        if line_end:
-            return line_end
+        line_length = self.text[first:end].find("\n") + 1
+        if line_length:
+            return first + line_length
         return end if end - self._line_start(end) > self._bounds.line else None
 
     def _line_start(self, position: int) -> int:
-        return max(self._checked_end, self.text.rfind("\n", self._checked_end, position) + 1)
+        checked_end = self._checked_end
+        return checked_end + self.text[checked_end:position].rfind("\n") + 1
 
     def _judge(self, check: int) -> int | None:
         """Where plain text begins, judged by the text up to a position; None if nowhere."""
         bounds = self._bounds
         line_start = self._line_start(check - 1)
-        is_line = self.text[check - 1] == "\n"
+        is_line = self.text[check - 1 : check] == "\n"
         if check - is_line - line_start > bounds.line:
-            return word_end(self.text, line_start, line_start + bounds.line)
+            line = self.text[line_start : line_start + bounds.line]
+            return line_start + word_end(line, 0, bounds.line)
         open_blocks = self._freeze_complete(check)
         is_code = len(open_blocks) == 1 and isinstance(open_blocks[0], CodeBlock)
         start = self._frozen.end
         most_chars, most_lines = (
             (bounds.code, bounds.code_lines) if is_code else (bounds.block, bounds.lines)
         )
-        num_lines = self.text.count("\n", start, check)
+        num_lines = self.text[start:check].count("\n")
         is_long = check - start > most_chars or num_lines > most_lines
         return check if is_long or check > bounds.formatted else None
 
@@ -162,16 +172,21 @@ class Reader:
 
     def _read_plain(self, end: int) -> None:
         start = self._frozen.end
-        blocks = plain_blocks(self.text, start, end)
+        text = self.text[start:end]
+        blocks = plain_blocks(text, start)
         self._sink.show_tail(blocks)
         if len(blocks) > 1:
             self._sink.freeze(len(blocks) - 1)
-            self._frozen = replace(_NOTHING, end=last_piece(self.text, start, end))
+            self._frozen = replace(_NOTHING, end=start + last_piece(text))
 
+    def _end_of_complete_lines(self, end: int) -> int:
+        """Position after the last line end; a carriage return at the very end may be half of one.
 
-def _end_of_complete_lines(text: str, end: int) -> int:
-    """Position after the last line end; a carriage return at the very end may be half of one."""
-    return max(text.rfind("\n", 0, end), text.rfind("\r", 0, max(0, end - 1))) + 1
+        Lines of frozen blocks don't count.
+        """
+        start = self._frozen.end
+        tail = self.text[start:end]
+        return start + max(tail.rfind("\n"), tail.rfind("\r", 0, max(0, len(tail) - 1))) + 1
 
 
 def _closed(blocks: tuple[MarkdownBlock, ...]) -> tuple[MarkdownBlock, ...]:

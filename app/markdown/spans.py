@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from app.markdown.highlight import Stretches, line_inks
 from app.markdown.model import CodeBlock, MarkdownBlock, Run, Runs, TextStyle, runs_of
-from app.markdown.tokens import NO_TOKEN, TokenMap
-from app.theme.legend import Mark
+from app.theme.legend import Mark, mark_of
 from app.theme.text_style import Ink
+from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
 
 
 class Span(NamedTuple):
@@ -37,7 +37,7 @@ Spans = tuple[Span, ...]
 
 def spans_of_block(
     block: MarkdownBlock,
-    tokens: TokenMap,
+    tokens: AnswerText,
     old: MarkdownBlock | None = None,
     old_lines: Sequence[Spans] = (),
 ) -> list[Spans]:
@@ -45,7 +45,7 @@ def spans_of_block(
 
     Args:
         block: Any block.
-        tokens: Tokens of the answer.
+        tokens: The answer, which knows the token of each character.
         old: An earlier state of the block, or None.
         old_lines: Its spans; those of unchanged lines are taken from here.
 
@@ -63,7 +63,7 @@ def spans_of_block(
 
 
 def _spans_of_code(
-    block: CodeBlock, tokens: TokenMap, old: MarkdownBlock | None, old_lines: Sequence[Spans]
+    block: CodeBlock, tokens: AnswerText, old: MarkdownBlock | None, old_lines: Sequence[Spans]
 ) -> list[Spans]:
     num_same = 0
     # Once code is complete, what stands in later lines may colour earlier ones.
@@ -86,12 +86,12 @@ def _num_same(old: Sequence[Runs], new: Sequence[Runs]) -> int:
     return num_same
 
 
-def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
+def spans_of_line(runs: Runs, tokens: AnswerText, inks: Stretches = ()) -> Spans:
     """Cut the runs of a line where the token or the ink changes.
 
     Args:
         runs: Runs of one line.
-        tokens: Tokens of the answer.
+        tokens: The answer, which knows the token of each character.
         inks: Inks of the line's characters, for code; empty for plain ink.
 
     Returns:
@@ -108,20 +108,26 @@ def spans_of_line(runs: Runs, tokens: TokenMap, inks: Stretches = ()) -> Spans:
     )
 
 
-def _pieces(run: Run, tokens: TokenMap) -> list[tuple[str, int, Mark | None]]:
+def _pieces(run: Run, tokens: AnswerText) -> list[tuple[str, int, Mark | None]]:
     """Pieces of a run by owner: text, token, mark."""
     text, start, end = run.text, run.start, run.end
     if not run.is_one_to_one:
         # One character written in several, such as an entity, is there when its last one is.
-        return [(text, *tokens.owner_and_mark(end - 1))]
+        return [(text, *_owner_and_mark(tokens, end - 1))]
     pieces: list[tuple[str, int, Mark | None]] = []
     at = start
     while at < end:
         owner = tokens.owner(at)
         stop = end if owner == NO_TOKEN else min(end, tokens.end(owner))
-        pieces.append((text[at - start : stop - start], *tokens.owner_and_mark(at)))
+        pieces.append((text[at - start : stop - start], *_owner_and_mark(tokens, at)))
         at = stop
     return pieces
+
+
+def _owner_and_mark(tokens: AnswerText, char: int) -> tuple[int, Mark | None]:
+    """Index and mark of the token that completes a character."""
+    token = tokens.owner(char)
+    return token, None if token == NO_TOKEN else mark_of(tokens.source(token))
 
 
 def _append(spans: list[Span], span: Span) -> None:

@@ -19,7 +19,7 @@ from app.markdown.model import (
     runs_of,
 )
 from app.markdown.spans import Span, Spans, spans_of_block, utf16_length
-from app.markdown.tokens import TokenMap
+from medusa_core.chats.answer_text import AnswerText
 
 
 @dataclass(slots=True)
@@ -49,11 +49,11 @@ class DocumentWriter:
 
     Args:
         document: Cleared and then filled; nobody else may change it.
-        tokens: Tokens of the answer.
+        tokens: The answer, which knows the token of each character.
         formats: How things look.
     """
 
-    def __init__(self, document: QTextDocument, tokens: TokenMap, formats: Formats) -> None:
+    def __init__(self, document: QTextDocument, tokens: AnswerText, formats: Formats) -> None:
         self._document = document
         self._tokens = tokens
         self._written: list[_Written] = []

@@ -11,21 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.attachments.attachment import (
     Attachment,
     with_attachments,
 )
-from medusa_core.chats.reasoning import AnswerSpans, answer_text, find_spans
 from medusa_core.messages import (
-    NO_REASONING,
-    THINK_TAGS,
     ChatMessage,
     GenerateSettings,
     GenerationDone,
-    ReasoningFormat,
     Role,
-    StepDone,
-    shown_tokens,
 )
 
 NewId = Callable[[], str]
@@ -48,16 +43,11 @@ class Answer:
         keep_tokens: Number of its tokens to keep; None for all.
         model: Name of the model, for people.
         model_key: Folder or id of the model.
-        text: Text of a complete or cut answer.
-        steps: Steps since the start of the program.
-        stored_steps: Reads earlier steps from the history.
+        content: Its steps and text.
         done: Final event; None before the end, or if the answer failed.
         is_running: Whether it is being generated.
         is_cut: Whether it was cut: the program ended, or the engine failed.
         created_s: Unix time of its creation in seconds.
-        reasoning: Reasoning format of the model.
-        begins_inside: Whether the prompt ended with the start tag of the reasoning.
-        spans: Reasoning spans of a complete or cut answer; None if unknown.
     """
 
     id: str
@@ -66,20 +56,16 @@ class Answer:
     keep_tokens: int | None = None
     model: str = ""
     model_key: str = ""
-    text: str = ""
-    steps: list[StepDone] = field(default_factory=list)
-    stored_steps: Callable[[], Sequence[StepDone]] = tuple
+    content: AnswerText = field(default_factory=AnswerText)
     done: GenerationDone | None = None
     is_running: bool = False
     is_cut: bool = False
     created_s: float = 0.0
-    reasoning: ReasoningFormat = THINK_TAGS
-    begins_inside: bool = False
-    spans: AnswerSpans | None = None
 
-    def all_steps(self) -> tuple[StepDone, ...]:
-        """Return the stored and the new steps."""
-        return (*self.stored_steps(), *self.steps)
+    @property
+    def text(self) -> str:
+        """The text so far, with its reasoning."""
+        return self.content.text
 
     @property
     def can_continue(self) -> bool:
@@ -91,31 +77,29 @@ class Answer:
         """Tokens of the answer; those of its steps if it was cut."""
         if self.done is not None:
             return self.done.token_ids
-        return shown_tokens(self.all_steps()) if self.is_cut else ()
+        return self.content.visible_tokens if self.is_cut else ()
 
     @property
     def message(self) -> ChatMessage:
         """The answer with its reasoning, to be continued."""
         return ChatMessage(Role.ASSISTANT, self.text, self.token_ids)
 
-    def find_spans(self) -> AnswerSpans:
-        """Find the reasoning spans in the steps."""
-        is_plain = self.reasoning in (THINK_TAGS, NO_REASONING) and not self.begins_inside
-        # Reading stored steps is slow; `<think>` tags as text are found without them.
-        steps = tuple(self.steps) if is_plain else self.all_steps()
-        return find_spans(steps, self.text, self.reasoning, self.begins_inside)
-
-    @property
-    def visible_text(self) -> str:
-        """Text of the answer without reasoning."""
-        return answer_text(self.text, self.find_spans() if self.spans is None else self.spans)
-
     @property
     def remembered(self) -> ChatMessage:
         """The answer for later prompts, without reasoning."""
-        text = self.visible_text
+        text = self.content.answer
         # The token ids include the reasoning, so they are passed on only if there is none.
         return self.message if text == self.text else ChatMessage(Role.ASSISTANT, text)
+
+    def end(self, done: GenerationDone | None = None) -> None:
+        """Complete the answer.
+
+        Args:
+            done: Its final event; None if it was cut or failed.
+        """
+        self.done, self.is_running = done, False
+        self.content.finish(None if done is None else done.text)
+        self.is_cut = done is None and bool(self.text)
 
 
 @dataclass(slots=True)
@@ -204,7 +188,7 @@ class Conversation:
         turn = self.retry(replace(settings, thinks=old.settings.thinks), index)
         turn.answer.given = old.message
         turn.answer.keep_tokens = token
-        turn.answer.reasoning, turn.answer.begins_inside = old.reasoning, old.begins_inside
+        turn.answer.content.expect(old.content.reasoning, old.content.begins_inside)
         return turn
 
     def take_back(self, turn: Turn) -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from medusa_core.chats.partial_match import partial_match_length
-from medusa_core.messages import (
-    REASONING,
-    THINK_TAGS,
-    ReasoningFormat,
-    StepDone,
-    TokenSource,
-)
+from medusa_core.messages import ReasoningFormat
 
 NO_TOKEN_ID = -1
 # Decoded UTF-8 never holds half a surrogate pair, so text can't be taken for a token.
@@ -245,159 +237,17 @@ class ReasoningParser:
             yield text, part
 
 
-class VisiblePiece(NamedTuple):
-    """The visible text of a token.
-
-    Attributes:
-        token_id: The token; `NO_TOKEN_ID` if unknown.
-        source: Drafter and head that proposed it.
-    """
-
-    text: str
-    token_id: int
-    source: TokenSource
-
-    @property
-    def is_reasoning(self) -> bool:
-        """Whether another machine sent the piece as reasoning."""
-        return self.source == REASONING
-
-
-class VisiblePieces:
-    """Turns an answer's steps into pieces, up to text that may be cut off as a stop string."""
-
-    def __init__(self, tags: ReasoningFormat = THINK_TAGS) -> None:
-        """Begin an answer.
-
-        Args:
-            tags: The model's format: tokens that belong to a tag come whole.
-        """
-        self._tag_ids = {token_id for token_id, _ in tags.tokens}
-        self._waiting: deque[tuple[bytes, int, TokenSource]] = deque()
-        self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._num_bytes = self._num_visible = 0
-
-    def add(self, step: StepDone) -> Iterator[VisiblePiece]:
-        """Add a step, and yield the pieces that became visible."""
-        unknown = (NO_TOKEN_ID,) * len(step.pieces)
-        self._waiting.extend(zip(step.pieces, step.token_ids or unknown, step.sources, strict=True))
-        return self.release(step.num_visible_bytes)
-
-    def release(self, num_visible: int) -> Iterator[VisiblePiece]:
-        """Yield the pieces up to a number of bytes, counted from the answer's beginning."""
-        self._num_visible = max(self._num_visible, num_visible)
-        while self._waiting:
-            piece, token_id, source = self._waiting[0]
-            if self._num_bytes + len(piece) > self._num_visible:
-                if token_id not in self._tag_ids:
-                    yield from self.finish()
-                return
-            self._waiting.popleft()
-            self._num_bytes += len(piece)
-            yield VisiblePiece(self._decoder.decode(piece), token_id, source)
-
-    def finish(self) -> Iterator[VisiblePiece]:
-        """Yield the visible part of a token within which a stop string may begin."""
-        num_left = self._num_visible - self._num_bytes
-        if self._waiting and num_left > 0:
-            piece, _, source = self._waiting[0]
-            self._waiting[0] = (piece[num_left:], NO_TOKEN_ID, source)
-            self._num_bytes = self._num_visible
-            yield VisiblePiece(self._decoder.decode(piece[:num_left]), NO_TOKEN_ID, source)
-
-
-class SpanReader:
-    """Finds the spans of an answer while it streams.
-
-    Attributes:
-        spans: The spans so far. Spans are only appended, and only the last one grows.
-    """
-
-    def __init__(self, tags: ReasoningFormat = THINK_TAGS, begins_inside: bool = False) -> None:
-        """Read one answer; see `ReasoningParser`."""
-        self._parser = ReasoningParser(tags, begins_inside)
-        self._num_decided = 0
-        self._is_finished = False
-        self.spans: list[AnswerSpan] = []
-
-    @property
-    def is_reasoning(self) -> bool:
-        """Whether the next text is reasoning."""
-        return not self._is_finished and self._parser.is_reasoning
-
-    def add(self, piece: VisiblePiece) -> None:
-        """Add the next piece."""
-        parts = self._parser.push(piece.text, piece.token_id, is_reasoning=piece.is_reasoning)
-        self._extend(parts)
-
-    def add_text(self, text: str) -> None:
-        """Add text without token ids."""
-        self._extend(self._parser.push(text))
-
-    def finish(self) -> None:
-        """Mark the answer as complete."""
-        self._extend(self._parser.finish())
-        self._is_finished = True
-
-    def _extend(self, parts: Iterable[tuple[str, Part]]) -> None:
-        """Add parts to the spans; adjacent ones of a kind are merged."""
-        for text, part in parts:
-            start, self._num_decided = self._num_decided, self._num_decided + len(text)
-            if part is Part.TAG:
-                continue
-            is_reasoning = part is Part.REASONING
-            last = self.spans[-1] if self.spans else None
-            if last is not None and (last.end, last.is_reasoning) == (start, is_reasoning):
-                self.spans[-1] = last._replace(end=self._num_decided)
-            else:
-                self.spans.append(AnswerSpan(start, self._num_decided, is_reasoning))
-
-
-def find_spans(
-    steps: Iterable[StepDone],
-    text: str,
-    tags: ReasoningFormat = THINK_TAGS,
-    begins_inside: bool = False,
-) -> AnswerSpans:
-    """Find the spans of an answer that has ended.
-
-    Args:
-        steps: The answer's steps; steps may be missing.
-        text: The whole text of the answer.
-        tags: The model's format.
-        begins_inside: Whether the prompt ended with the start tag.
-    """
-    reader, visible = SpanReader(tags, begins_inside), VisiblePieces(tags)
-    pieces = [piece for step in steps for piece in visible.add(step)]
-    pieces += visible.release(len(text.encode("utf-8", "surrogatepass")))
-    known = "".join(piece.text for piece in pieces)
-    if text.startswith(known):
-        for piece in pieces:
-            reader.add(piece)
-        reader.add_text(text[len(known) :])
-    else:  # its steps are damaged
-        reader = SpanReader(tags._replace(tokens=()), begins_inside)
-        reader.add_text(text)
-    reader.finish()
-    return tuple(reader.spans)
-
-
-def text_spans(text: str) -> AnswerSpans:
-    """Find the spans of a text without token ids or format, by `<think>` tags."""
-    return find_spans((), text)
-
-
 def answer_text(text: str, spans: Sequence[AnswerSpan]) -> str:
     """Return the answer without reasoning; empty if all of the text is reasoning."""
-    return _joined(text, spans, is_reasoning=False)
+    return joined_spans(text, spans, is_reasoning=False)
 
 
 def reasoning_text(text: str, spans: Sequence[AnswerSpan]) -> str:
     """Return the reasoning; empty if there is none."""
-    return _joined(text, spans, is_reasoning=True)
+    return joined_spans(text, spans, is_reasoning=True)
 
 
-def _joined(text: str, spans: Sequence[AnswerSpan], is_reasoning: bool) -> str:
+def joined_spans(text: str, spans: Sequence[AnswerSpan], is_reasoning: bool) -> str:
     """Join all spans of a kind by blank lines."""
     parts = (text[one.start : one.end] for one in spans if one.is_reasoning is is_reasoning)
     return "\n\n".join(parts)

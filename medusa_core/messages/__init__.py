@@ -43,7 +43,6 @@ from medusa_core.messages.events import (
     Verified,
     VerifiedToken,
     shown_text,
-    shown_tokens,
 )
 from medusa_core.messages.load_options import LoadOptions
 from medusa_core.messages.policy import PARTS, BlockBytes, PartRate, Policy, Shares
@@ -209,5 +208,4 @@ __all__ = [
     "local_device",
     "offers_with",
     "shown_text",
-    "shown_tokens",
 ]

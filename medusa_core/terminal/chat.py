@@ -23,7 +23,6 @@ from medusa_core.messages import (
     Progress,
     StepDone,
     StepTrace,
-    shown_text,
 )
 from medusa_core.terminal.answer_writer import AnswerWriter
 from medusa_core.terminal.chat_record import ChatRecord
@@ -165,7 +164,7 @@ class TerminalChat:
         turn = self.conversation.ask(text, settings)
         answer, loaded = turn.answer, self.model.loaded
         answer.model, answer.model_key = loaded.name, self.model.key
-        answer.reasoning = loaded.reasoning
+        answer.content.expect(loaded.reasoning, begins_inside=False)
         self._record.begin_turn(self.conversation, turn, self.settings)
         self.last = LastAnswer()
         messages = self.settings.framed(self.conversation.messages())
@@ -177,13 +176,13 @@ class TerminalChat:
             return self._end_failed(turn, error)
         finally:
             self._request = None
-        answer.text = "" if answer.done is None else answer.done.text
         self._end(turn)
         return True
 
     async def _receive(self, request: Generate, turn: Turn) -> None:
         """Show and record the events of an answer."""
-        writer = AnswerWriter(self._screen, turn.answer.reasoning)
+        content = turn.answer.content
+        writer = AnswerWriter(self._screen, content)
         num_kept, kept_at_s = 0, time.monotonic()
         try:
             async with aclosing(self._client.generate(request)) as events:
@@ -191,27 +190,28 @@ class TerminalChat:
                     self._on_event(event, turn, writer)
                     now_s = time.monotonic()
                     if now_s - kept_at_s >= _SAVE_S:
-                        self._record.add_steps(turn, tuple(turn.answer.steps[num_kept:]))
-                        num_kept, kept_at_s = len(turn.answer.steps), now_s
+                        self._record.add_steps(turn, tuple(content.steps[num_kept:]))
+                        num_kept, kept_at_s = len(content.steps), now_s
         finally:
             self._screen.progress("")
-            self._record.add_steps(turn, tuple(turn.answer.steps[num_kept:]))
+            self._record.add_steps(turn, tuple(content.steps[num_kept:]))
+            turn.answer.end(turn.answer.done)
             writer.finish()
 
     def _on_event(self, event: Event, turn: Turn, writer: AnswerWriter) -> None:
         """Show and store an event of the answer."""
         match event:
-            case Progress() if not turn.answer.steps:
+            case Progress() if not turn.answer.content.steps:
                 self._screen.progress(f"{event.text} {event.fraction:.0%}")
             case AnswerStarted():
-                turn.answer.begins_inside = event.begins_inside
+                content = turn.answer.content
+                content.expect(content.reasoning, event.begins_inside)
                 self._record.set_reasoning(turn)
-                writer.begin(event.begins_inside)
             case StepDone():
-                if not turn.answer.steps:
+                if not turn.answer.content.steps:
                     self._screen.progress("")
-                turn.answer.steps.append(event)
-                writer.add(event)
+                turn.answer.content.append(event)
+                writer.show()
             case StepTrace() if event.step:
                 self.last.trace = event
             case ContextCut():
@@ -223,8 +223,6 @@ class TerminalChat:
 
     def _end_failed(self, turn: Turn, error: MedusaError) -> bool:
         """End an answer that failed; return whether it has text."""
-        turn.answer.text = shown_text(turn.answer.steps)
-        turn.answer.is_cut = bool(turn.answer.text)
         self._end(turn)
         if not isinstance(error, Cancelled):  # the user cancelled it
             self._screen.print_error(error.message, error.hint)
@@ -232,9 +230,7 @@ class TerminalChat:
 
     def _end(self, turn: Turn) -> None:
         """Store the end of an answer; an empty one is removed."""
-        turn.answer.is_running = False
-        turn.answer.spans = turn.answer.find_spans()
-        self.last.steps, self.last.done = turn.answer.steps, turn.answer.done
+        self.last.steps, self.last.done = turn.answer.content.steps, turn.answer.done
         self._record.end_turn(turn)
         if not turn.answer.text:
             self.conversation.take_back(turn)

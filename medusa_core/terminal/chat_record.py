@@ -66,7 +66,7 @@ class ChatRecord:
     def set_reasoning(self, turn: Turn) -> None:
         """Write the reasoning format of an answer."""
         answer = turn.answer
-        reasoning, begins_inside = answer.reasoning, answer.begins_inside
+        reasoning, begins_inside = answer.content.reasoning, answer.content.begins_inside
         self._write(lambda history: history.set_reasoning(answer.id, reasoning, begins_inside))
 
     def add_steps(self, turn: Turn, steps: tuple[StepDone, ...]) -> None:
@@ -77,7 +77,8 @@ class ChatRecord:
     def end_turn(self, turn: Turn) -> None:
         """Write the final state of an answer."""
         answer = turn.answer
-        text, done, state, spans = answer.text, answer.done, state_of(answer), answer.spans
+        text, done, state = answer.text, answer.done, state_of(answer)
+        spans = tuple(answer.content.spans)
         self._write(lambda history: history.finish_answer(answer.id, text, done, state, spans))
         self._checkpoint()
 

@@ -43,7 +43,7 @@ def long_conversation(num_messages: int) -> Conversation:
         turn = conversation.ask(f"Question {number}: what is this?", GenerateSettings())
         turn.answer.is_running = False
         turn.answer.model = "Model"
-        turn.answer.text = f"Answer {number}.\n\n{_KINDS[number % len(_KINDS)]}"
+        turn.answer.content.finish(f"Answer {number}.\n\n{_KINDS[number % len(_KINDS)]}")
     return conversation
 
 

@@ -9,9 +9,10 @@ from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextDocument
 from app.chat.messages import answer_document
 from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.bounds import Bounds
-from app.markdown.tokens import TokenMap
 from app.theme.legend import Mark
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.messages import GIVEN, TARGET, TokenSource
+from tests.support.window import streamed_answers
 from tests.support.window.markdown_samples import filled_documents, is_unique_char
 from tests.support.window.rendered import (
     STYLE,
@@ -25,6 +26,7 @@ from tests.support.window.rendered import (
 from tests.support.window.streamed_answers import (
     TIGHT_BOUNDS,
     Answer,
+    StreamedDocument,
     answer_of_all_kinds,
     answers,
     make_answer,
@@ -93,7 +95,7 @@ def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
 
 def test_what_a_suffix_found_is_marked_by_itself(qapp: object) -> None:
     document = QTextDocument()
-    view = AnswerDocument(document, STYLE)
+    view = StreamedDocument(document, STYLE)
     sources = (TokenSource("suffix", 1), TokenSource("medusa+suffix", 2), GIVEN, TARGET)
     view.append(step(0, (b"found ", b"both ", b"given ", b"own"), sources, 20))
     assert [found.source for found in view.marked_ranges()] == list(sources[:2])
@@ -110,7 +112,7 @@ def test_marks_differ_by_their_lines_too(qapp: object) -> None:
     document = QTextDocument()
     names = ("suffix", "phrases", "phrases+suffix", "medusa+phrases")
     sources = tuple(TokenSource(name, 1) for name in names)
-    AnswerDocument(document, STYLE).append(step(0, (b"a ", b"b ", b"c ", b"d "), sources, 8))
+    StreamedDocument(document, STYLE).append(step(0, (b"a ", b"b ", b"c ", b"d "), sources, 8))
     cursor = QTextCursor(document)
     lines = []
     for place in (1, 3, 5, 7):
@@ -122,7 +124,7 @@ def test_marks_differ_by_their_lines_too(qapp: object) -> None:
 
 def test_every_character_knows_its_token(qapp: object) -> None:
     document = QTextDocument()
-    view = AnswerDocument(document, STYLE)
+    view = StreamedDocument(document, STYLE)
     pieces = (b"One **tw", "o** 😀".encode(), b" three")
     view.append(step(0, pieces, (TARGET, TokenSource("medusa", 1), TARGET), 30))
     text = document.toPlainText()
@@ -160,26 +162,26 @@ def test_characters_that_are_named_move_no_mark(qapp: object, entity: str) -> No
     assert len(plain_text(view)) == 6
 
 
-class OffByOne(TokenMap):
+class OffByOne(AnswerText):
     """Gives every character to the token of the one after it."""
 
     def owner(self, char: int) -> int:
         return super().owner(char + 1)
 
 
-class ForgetsLastHead(TokenMap):
+class ForgetsLastHead(AnswerText):
     """Takes head 3 for the target."""
 
-    def owner_and_mark(self, char: int) -> tuple[int, Mark | None]:
-        token, mark = super().owner_and_mark(char)
-        return token, None if mark == Mark("medusa", 3) else mark
+    def source(self, token: int) -> TokenSource:
+        source = super().source(token)
+        return TARGET if source.head == 3 else source
 
 
 @pytest.mark.parametrize("fault", [OffByOne, ForgetsLastHead])
 def test_the_law_catches_a_wrong_owner(
-    qapp: object, monkeypatch: pytest.MonkeyPatch, fault: type[TokenMap]
+    qapp: object, monkeypatch: pytest.MonkeyPatch, fault: type[AnswerText]
 ) -> None:
-    monkeypatch.setattr(answer_document, "TokenMap", fault)
+    monkeypatch.setattr(streamed_answers, "AnswerText", fault)
     with pytest.raises(AssertionError):
         check_law_5(answer_of_all_kinds())
 

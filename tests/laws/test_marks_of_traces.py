@@ -58,6 +58,7 @@ from tests.support.window.rendered import (
     underlined_chars,
     utf16_units,
 )
+from tests.support.window.streamed_answers import StreamedDocument
 
 SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=4000, tree_rows=24)
 STOP = "@@stop@@"
@@ -179,7 +180,7 @@ def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[st
 
 def offloaded(steps: Sequence[StepDone], done: GenerationDone) -> AnswerDocument:
     """An answer, shown step by step."""
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     for step in steps:
         view.append(step)
     view.finish(done)
@@ -238,7 +239,7 @@ def test_a_stop_string_inside_a_run_ends_the_marks_with_the_text(
     document = f"{shown}{STOP} and more that nobody sees"
     steps, traces, done = emit(target, document, replace(SETTINGS, stop=(STOP,)), seed)
     assert done.text == shown
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(*steps)
     view.finish(done)
     assert underlined_chars(view.document) == expected_chars(traces, len(shown))
@@ -285,7 +286,7 @@ def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(
         settings = GenerateSettings(drafter=drafter, max_new_tokens=80, tree_rows=16)
         done = generate(pebble, messages, settings, steps.append, on_trace=traces.append)
         messages.append(ChatMessage(Role.ASSISTANT, done.text, done.token_ids))
-        view = AnswerDocument(QTextDocument(), STYLE)
+        view = StreamedDocument(QTextDocument(), STYLE)
         view.append(*steps)
         view.finish(done)
         tokens = accepted_in(traces)

@@ -411,7 +411,7 @@ class Tour:
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
             name = f"{screen}-{theme.value}.png"
             text = answers[-1].document.text if answers else ""
-            num_accepted = answers[-1].num_accepted if answers else 0
+            num_accepted = answers[-1].content.num_accepted if answers else 0
             (widget or self._app.window).grab().save(str(self._folder / name))
             self._pictures.append(Picture(screen, theme.value, name, text, num_accepted))
 

@@ -6,8 +6,7 @@ only if the token that completes its source was drafted and accepted.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
@@ -17,28 +16,11 @@ from app.markdown.formats import Formats, Marking
 from app.markdown.reader import Reader
 from app.markdown.selection import Copied, Selection, copied, select
 from app.markdown.spans import utf16_length
-from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.markdown.writer import DocumentWriter
 from app.theme.legend import mark_of
 from app.theme.text_style import MarkStyle
-from medusa_core.chats.reasoning import (
-    AnswerSpan,
-    AnswerSpans,
-    SpanReader,
-    VisiblePiece,
-    VisiblePieces,
-    answer_text,
-    reasoning_text,
-)
-from medusa_core.messages import (
-    TARGET,
-    GenerationDone,
-    ReasoningFormat,
-    StepDone,
-    TokenSource,
-)
-
-log = logging.getLogger(__name__)
+from medusa_core.chats.answer_text import NO_TOKEN, AnswerText, PartText
+from medusa_core.messages import TARGET, TokenSource
 
 
 class MarkedRange(NamedTuple):
@@ -58,79 +40,54 @@ class MarkedRange(NamedTuple):
 
 
 class AnswerDocument:
-    """Fills a document with an answer, step by step.
+    """Shows one part of an answer in a document, and what is added to it.
 
     Top-level blocks and list items that can't change any more are left alone; only the end of the
     answer is parsed again, and only what differs is written. A call shows so much as one turn of
     the event loop has time for; while `is_behind`, `show_more` shows the rest in later turns.
 
     Args:
+        content: The answer.
         document: Where to write; nobody else may change it.
         style: Colours and fonts.
         marking: What to mark.
         bounds: How much is formatted, and how much shown in one turn.
         shows_reasoning: Show the reasoning; else the answer without it.
+
+    Attributes:
+        document: The document that is filled.
+        has_words: Whether the part has anything but white space.
     """
 
     def __init__(
         self,
+        content: AnswerText,
         document: QTextDocument,
         style: MarkStyle,
         marking: Marking = Marking.HEADS,
         bounds: Bounds | None = None,
         shows_reasoning: bool = False,
     ) -> None:
-        self._document = document
+        self.document = document
+        self.has_words = False
+        self._content = content
+        self._part = PartText(content, is_reasoning=shows_reasoning)
         self._style = style
         self._marking = marking
-        self._tokens = TokenMap()
-        self._writer = DocumentWriter(document, self._tokens, self._formats())
-        self._pieces = VisiblePieces()
+        self._writer = DocumentWriter(document, content, self._formats())
         self._bounds = bounds or Bounds()
-        self._reader = Reader(self._writer, bounds=self._bounds)
-        self._shows_reasoning = shows_reasoning
-        self._text = ""
-        self._start = 0
-        self._spans = SpanReader()
-        self._known_spans: AnswerSpans | None = None
-
-    @property
-    def document(self) -> QTextDocument:
-        """The document that is filled."""
-        return self._document
+        self._reader = Reader(self._writer, self._part, bounds=self._bounds)
+        self._start = self._num_read = self._revision = 0
 
     @property
     def text(self) -> str:
-        """The Markdown that came so far, shown or not."""
-        return self._text
-
-    @property
-    def shown_text(self) -> str:
-        """The Markdown of the part that is shown here."""
-        if self._shows_reasoning:
-            return reasoning_text(self._text, self.spans)
-        return answer_text(self._text, self.spans)
-
-    @property
-    def spans(self) -> Sequence[AnswerSpan]:
-        """Which of the text is reasoning, as far as that is decided."""
-        return self._spans.spans if self._known_spans is None else self._known_spans
-
-    @property
-    def is_reasoning(self) -> bool:
-        """Whether the reasoning is still under way."""
-        return self._known_spans is None and self._spans.is_reasoning
-
-    @property
-    def reasoning_end(self) -> int:
-        """Where the reasoning ends; 0 without any."""
-        return max((one.end for one in self.spans if one.is_reasoning), default=0)
+        """The Markdown of the part."""
+        return self._part.text
 
     def selected(self, selection: Selection) -> Copied:
         """What is copied of a selection; formulas as they were written."""
-        found = (
-            select(lines, block, selection, self._text) for block, lines in self._writer.blocks()
-        )
+        source = self._content.text
+        found = (select(lines, block, selection, source) for block, lines in self._writer.blocks())
         return copied([one for one in found if one is not None])
 
     @property
@@ -144,65 +101,24 @@ class AnswerDocument:
         return self._reader.plain_start is not None
 
     @property
-    def num_tokens(self) -> int:
-        """Tokens received so far, shown or not."""
-        return len(self._tokens)
-
-    def num_tokens_before(self, char: int) -> int:
-        """How many tokens the text up to a position takes."""
-        owner = self._tokens.owner(max(0, char - 1))
-        return len(self._tokens) if owner == NO_TOKEN else owner + 1
-
-    @property
     def marking(self) -> Marking:
         """What is marked."""
         return self._marking
 
-    def expect_reasoning(self, tags: ReasoningFormat, begins_inside: bool) -> None:
-        """Say how the model sets reasoning apart, before anything of the answer comes.
-
-        Args:
-            tags: The model's format.
-            begins_inside: The prompt opened the reasoning.
-        """
-        self._spans, self._pieces = SpanReader(tags, begins_inside), VisiblePieces(tags)
-
-    def use_spans(self, spans: AnswerSpans) -> None:
-        """Take what is known of an answer that is complete, instead of looking for it."""
-        self._known_spans = spans
-
-    def append(self, *steps: StepDone) -> None:
-        """Show the next steps of the answer; several at once cost about as much as one.
-
-        Args:
-            steps: In order, each exactly once.
-        """
-        new: list[VisiblePiece] = []
-        for step in steps:
-            for piece, source in zip(step.pieces, step.sources, strict=True):
-                self._tokens.add(piece, source)
-            new += self._pieces.add(step)
-        self._add(new)
-        if new:
-            self._read_part()
-
-    def finish(self, done: GenerationDone | None = None) -> None:
-        """Show the answer in its final form.
-
-        Args:
-            done: The end of the answer; None if it broke off, then what is there is final. An
-                answer without steps (from the history) is shown without marks.
-        """
-        self._add(self._pieces.finish())
-        if done is not None and done.text != self.text:
-            self._replace_text(done.text)
-        self._end()
-
-    def show_text(self, text: str) -> None:
-        """Show a text of which no steps are known, without marks."""
-        self._text += text
-        self._spans.add_text(text)
-        self._end()
+    def refresh(self) -> str:
+        """Show what was added to the answer, and return it as far as it is of this part."""
+        if (self._part.start, self._content.revision) != (self._start, self._revision):
+            self._start, self._revision = self._part.start, self._content.revision
+            self._num_read = self._start
+            self._writer.clear(self._formats())
+            self._reader.restart(self._start)
+        added = self._part[self._num_read :]
+        self._num_read += len(added)
+        self.has_words = self.has_words or bool(added.strip())
+        if self._content.is_finished:
+            self._reader.complete()
+        self._reader.read_on()
+        return added
 
     def show_more(self) -> None:
         """Show one turn's share of what is not shown yet."""
@@ -253,7 +169,7 @@ class AnswerDocument:
             if last is not None:
                 yield last
             known = span.token != NO_TOKEN
-            source = self._tokens.source(span.token) if known else TARGET
+            source = self._content.source(span.token) if known else TARGET
             last = MarkedRange(at, end, span.token, source) if known else None
         if last is not None:
             yield last
@@ -262,63 +178,9 @@ class AnswerDocument:
         return Formats(self._style, self._marking)
 
     def _rewrite(self) -> None:
-        if len(self.text) <= self._bounds.rewrite:
+        if len(self._part) - self._start <= self._bounds.rewrite:
             self._writer.rewrite(self._formats())
             return
         self._writer.clear(self._formats())
-        self._reader.restart(self._reader.text, self._start)
+        self._reader.restart(self._start)
         self._reader.read_on()
-
-    def _replace_text(self, text: str) -> None:
-        """Show another text than the steps gave; marks stay where both agree."""
-        num_common = _num_common_chars(text, self._text)
-        self._tokens.forget_after(num_common)
-        if num_common < len(self._text):
-            log.warning("the final text departs from its steps at character %d", num_common)
-            self._begin_at(0)
-            self._spans, num_common = SpanReader(), 0
-        self._spans.add_text(text[num_common:])
-        self._text = text
-
-    def _add(self, pieces: Iterable[VisiblePiece]) -> None:
-        texts = []
-        for piece in pieces:
-            texts.append(piece.text)
-            self._spans.add(piece)
-        self._text += "".join(texts)  # once: each time copies all of it
-
-    def _end(self) -> None:
-        """Nothing more comes."""
-        self._spans.finish()
-        self._read_part()
-        self._reader.complete()
-        self._reader.read_on()
-
-    def _read_part(self) -> None:
-        """Read what is to be shown of the text as it is now."""
-        shown = [one for one in self.spans if one.is_reasoning is self._shows_reasoning]
-        if not shown:
-            return
-        if shown[0].start != self._start or shown[-1].end < len(self._reader.text):
-            self._begin_at(shown[0].start)
-        at = len(self._reader.text)
-        for span in shown:
-            if span.end > at:
-                # What isn't shown between two parts is empty lines: places in the text stay.
-                hidden = "\n" * max(0, span.start - at)
-                self._reader.add(hidden + self._text[max(at, span.start) : span.end])
-                at = span.end
-        self._reader.read_on()
-
-    def _begin_at(self, start: int) -> None:
-        self._writer.clear(self._formats())
-        self._reader.restart(self._text[:start], start)
-        self._start = start
-
-
-def _num_common_chars(left: str, right: str) -> int:
-    """Length of the common beginning of two texts."""
-    for i, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return i
-    return min(len(left), len(right))

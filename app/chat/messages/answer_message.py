@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 from PySide6.QtCore import QCoreApplication, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
@@ -32,20 +29,13 @@ from app.chat.messages.text_view import (
 from app.chat.messages.thought_fold import ThoughtFold
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.markdown.formats import Marking
-from app.markdown.tokens import NO_TOKEN
 from app.theme.appearance import Appearance
-from app.theme.legend import mark_of
 from app.theme.marks import mark_style
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
-from medusa_core.chats.reasoning import AnswerSpans
-from medusa_core.messages import (
-    THINK_TAGS,
-    GenerationDone,
-    ReasoningFormat,
-    StepDone,
-    StopReason,
-)
+from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
+from medusa_core.chats.conversation import Answer
+from medusa_core.messages import GenerationDone, StopReason
 
 # Such an answer isn't at its end.
 _CUT = (
@@ -61,12 +51,8 @@ class AnswerMessage(MessageWidget):
     """One answer, while it is written and afterwards.
 
     Attributes:
-        speaker: Whose answer it is.
+        answer: The answer that it shows.
         fold: What was thought before it; None where nothing was.
-        done: How the answer ended, or None.
-        is_cut: It broke off.
-        num_accepted: Tokens of it that a drafter proposed and the target accepted.
-        request_id: Names the request that it answers.
 
     Signals:
         regenerate_requested: Another answer is wanted in its place.
@@ -88,52 +74,41 @@ class AnswerMessage(MessageWidget):
 
     def __init__(
         self,
-        speaker: str,
+        answer: Answer,
         marking: Marking,
         appearance: Appearance,
-        request_id: str = "",
         parent: QWidget | None = None,
-        *,
-        text: str = "",
-        fill: Callable[[AnswerMessage], object] | None = None,
-        said: str = "",
     ) -> None:
-        """Make a message.
-
-        Args:
-            speaker: Whose answer it is.
-            marking: How accepted tokens are marked.
-            appearance: Of the window.
-            request_id: Names the request that it answers.
-            parent: Qt's.
-            text: The answer, where it is complete.
-            fill: Fills it when it is laid out; without, it is laid out at once.
-            said: The same without reasoning.
-        """
+        """Make a message; of an answer that isn't running, it is laid out when it is seen."""
         super().__init__(parent)
         self.is_populated = False
-        self.speaker = speaker
-        self._text = text
-        self._fill = fill
-        self._said = said
-        self._expected: tuple[ReasoningFormat, bool] = (THINK_TAGS, False)
-        self._spans: AnswerSpans | None = None
+        self.answer = answer
         self._searched: str | None = None
         self._version = (0, 1)
         self._is_last = True
-        self.request_id = request_id
         self._lack = self.tr("Only answers of the chat can be gone on with.")
         self._hovered = NO_TOKEN
         self._marking = marking
         self._selected = range(0)
-        self.done: GenerationDone | None = None
-        self.is_cut = False
-        self.num_accepted = 0
         self._appearance = appearance
-        self._steps: list[StepDone] = []
         self.fold: ThoughtFold | None = None
-        if fill is None:
+        if answer.is_running:
             self.populate()
+
+    @property
+    def request_id(self) -> str:
+        """Id of the answer and of its request."""
+        return self.answer.id
+
+    @property
+    def content(self) -> AnswerText:
+        """Text and tokens of the answer."""
+        return self.answer.content
+
+    @property
+    def done(self) -> GenerationDone | None:
+        """How the answer ended."""
+        return self.answer.done
 
     @property
     def document(self) -> AnswerDocument:
@@ -154,7 +129,7 @@ class AnswerMessage(MessageWidget):
         return self._row
 
     def estimated_px(self, width_px: int) -> int:
-        return estimated_text_px(self._text, width_px, self._appearance.scale)
+        return estimated_text_px(self.content.text, width_px, self._appearance.scale)
 
     def populate(self) -> None:
         if self.is_populated:
@@ -164,10 +139,11 @@ class AnswerMessage(MessageWidget):
         self._view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
         style = mark_style(appearance.theme, appearance.scale, appearance.legend)
-        self._document = AnswerDocument(rich, style, self._marking)
+        self.content.load_steps()
+        self._document = AnswerDocument(self.content, rich, style, self._marking)
         self.view.copy_by(self.document.selected)
         self._row = FigureRow(appearance)
-        self._speaker = QLabel(self.speaker)
+        self._speaker = QLabel(self.answer.model)
         self._speaker.setObjectName("speaker")
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
@@ -182,38 +158,18 @@ class AnswerMessage(MessageWidget):
         self._column = QVBoxLayout(self)
         self._build()
         self.restyle()
-        if self._fill is not None:
-            self._fill(self)
+        with self._announcer.quiet():  # what was there before isn't read aloud
+            self.refresh()
         self.row.versions.show_version(*self._version)
         self.set_place(is_last=self._is_last, lack=self._lack)
         self.select_tokens(self._selected)
-
-    def expect_reasoning(self, tags: ReasoningFormat, begins_inside: bool) -> None:
-        """Say how the model sets reasoning apart, before anything of the answer comes.
-
-        Args:
-            tags: The model's format.
-            begins_inside: The prompt opened the reasoning.
-        """
-        self._expected = (tags, begins_inside)
-        self.document.expect_reasoning(tags, begins_inside)
-
-    def use_spans(self, spans: AnswerSpans) -> None:
-        """Take what is known of an answer that is complete: which of its text is reasoning."""
-        self._spans = spans
-        self.document.use_spans(spans)
-
-    @property
-    def has_text(self) -> bool:
-        """Whether anything of the answer can be read yet."""
-        return bool(self.document.text)
 
     @property
     def searched_text(self) -> str:
         if self.is_populated:
             return self.view.toPlainText()
         if self._searched is None:
-            self._searched = rendered_text(self._said)
+            self._searched = rendered_text(self.content.answer)
         return self._searched
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
@@ -226,69 +182,37 @@ class AnswerMessage(MessageWidget):
         """What is marked as accepted."""
         return self.document.marked_ranges()
 
-    def name_speaker(self, name: str) -> None:
-        """Say whose answer it is."""
-        self.speaker = name
-        if self.is_populated:
-            self._speaker.setText(name)
-
     def show_waiting(self, text: str) -> None:
         """Say what is done before the first token."""
         self._waiting.setText(text)
 
-    def unspoken(self) -> AbstractContextManager[None]:
-        """What it is given inside was there before, and isn't read aloud."""
-        self.populate()
-        return self._announcer.quiet()
-
-    def append(self, steps: tuple[StepDone, ...]) -> None:
-        """Show what these steps added."""
-        num_before = len(self.document.shown_text)
-        self.document.append(*steps)
-        self._steps.extend(steps)
-        self._show_thought(steps)
+    def refresh(self) -> None:
+        """Show what was added to the answer, and how it ended."""
+        is_ended = self.content.is_finished
+        self._speaker.setText(self.answer.model)
+        added = self.document.refresh()
+        self._show_thought()
         self._show_behind()
-        self.num_accepted += sum(
-            mark_of(source) is not None for step in steps for source in step.sources
-        )
-        self._announcer.feed(self.document.shown_text[num_before:])
-        if self.has_text and self.view.isHidden():
-            self._show_text()
+        self._announcer.feed(added)
+        has_words = self.document.has_words
+        self.view.setVisible(has_words)
+        self._waiting.setVisible(not has_words if is_ended else not self.content.num_chars)
+        if is_ended:
+            self._show_end()
 
-    def finish(self, done: GenerationDone) -> None:
-        """Show how the answer ended."""
-        self.done = done
-        self.document.finish(done)
-        self._end_thought(done)
-        self._show_behind()
-        was_cut = done.stop_reason in _CUT
-        self._announcer.finish(stop_figure(done).meaning if was_cut else "")
-        self._waiting.setText(empty_words(done))
-        self._show_text(is_complete=True)
-        self.row.show_figures(figures(done))
-        self.row.show()
-
-    def cut_short(self) -> None:
-        """The answer broke off: what there is stays, and can be gone on with."""
-        self.is_cut = True
-        self.document.finish()
-        self._end_thought(None)
-        self._show_behind()
-        self._announcer.finish()
-        self._waiting.setText(self.tr("No answer."))
-        self._show_text(is_complete=True)
-        self.row.show_figures(cut_figures())
-        self.row.show()
-
-    def show_text(self, text: str) -> None:
-        """Show an answer of which no steps are known."""
-        self.document.show_text(text)
-        self._show_thought(())
-        if self.fold is not None:
-            self.fold.document.show_text(text)
-        self._show_behind()
-        self._waiting.setText(self.tr("No text."))
-        self._show_text(is_complete=True)
+    def _show_end(self) -> None:
+        done = self.answer.done
+        if done is not None:
+            was_cut = done.stop_reason in _CUT
+            self._announcer.finish(stop_figure(done).meaning if was_cut else "")
+            self._waiting.setText(empty_words(done))
+            self.row.show_figures(figures(done))
+        else:
+            self._announcer.finish()
+            is_cut = self.answer.is_cut
+            self._waiting.setText(self.tr("No answer.") if is_cut else self.tr("No text."))
+            if is_cut:
+                self.row.show_figures(cut_figures())
         self.row.show()
 
     def show_version(self, place: int, num_versions: int) -> None:
@@ -307,7 +231,8 @@ class AnswerMessage(MessageWidget):
         self._lack, self._is_last = lack, is_last
         if not self.is_populated:
             return
-        was_cut = self.is_cut or (self.done is not None and self.done.stop_reason in _CUT)
+        done = self.answer.done
+        was_cut = self.answer.is_cut or (done is not None and done.stop_reason in _CUT)
         self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
         self.row.continue_button.setEnabled(not lack)
         self.row.continue_button.setToolTip(lack or self.tr("Go on with this answer"))
@@ -361,49 +286,17 @@ class AnswerMessage(MessageWidget):
     def _documents(self) -> tuple[AnswerDocument, ...]:
         return (self.document,) if self.fold is None else (self.document, self.fold.document)
 
-    @property
-    def _is_remote(self) -> bool:
-        """Whether another machine wrote it, whose tokens nobody knows here."""
-        return any(not step.token_ids for step in self._steps)
-
-    def _show_text(self, *, is_complete: bool = False) -> None:
-        """Show what there is of the answer itself, or why a complete one has no word."""
-        has_words = bool(self.document.shown_text.strip())
-        self.view.setVisible(has_words)
-        self._waiting.setVisible(not has_words if is_complete else not self.has_text)
-
-    def _show_thought(self, steps: tuple[StepDone, ...]) -> None:
+    def _show_thought(self) -> None:
         """Fold what is thought, once it is known that something is."""
-        is_open, has_reasoning = self.document.is_reasoning, self.document.reasoning_end > 0
-        if self.fold is None and not is_open and not has_reasoning:
+        content = self.content
+        has_reasoning = content.is_reasoning or content.reasoning_end > 0
+        if self.fold is None and not has_reasoning:
             return
         if self.fold is None:
-            self.fold = ThoughtFold(self._marking, self._appearance)
-            self.fold.document.expect_reasoning(*self._expected)
-            if self._spans is not None:
-                self.fold.document.use_spans(self._spans)
+            self.fold = ThoughtFold(content, self._marking, self._appearance)
             self._column.insertWidget(2, self.fold)
-            steps = tuple(self._steps)
-        self.fold.append(steps)
-        self.fold.show_time(is_open, self._thinking_s())
-        self.fold.setVisible(is_open or has_reasoning)
-
-    def _end_thought(self, done: GenerationDone | None) -> None:
-        self._show_thought(())
-        if self.fold is not None:
-            self.fold.finish(done)
-            self.fold.show_time(False, self._thinking_s())
-
-    def _thinking_s(self) -> float:
-        """How long was thought, by the steps that wrote it."""
-        num_left = self.document.num_tokens_before(self.document.reasoning_end)
-        seconds = 0.0
-        for step in self._steps:
-            if num_left <= 0:
-                break
-            seconds += step.step_s
-            num_left -= len(step.pieces)
-        return seconds
+        self.fold.refresh()
+        self.fold.setVisible(has_reasoning)
 
     def _show_more(self) -> None:
         for document in self._documents:
@@ -412,8 +305,7 @@ class AnswerMessage(MessageWidget):
 
     def _show_behind(self) -> None:
         """Go on in the next turns of the event loop while not all is shown."""
-        has_words = bool(self.document.shown_text.strip())
-        self._note.setVisible(has_words and self.document.is_plain_at_end)
+        self._note.setVisible(self.document.has_words and self.document.is_plain_at_end)
         if not any(document.is_behind for document in self._documents):
             self._turns.stop()
         elif not self._turns.isActive():
@@ -460,19 +352,18 @@ class AnswerMessage(MessageWidget):
         show = menu.addAction(
             self.tr("Show this step (Ctrl+click, Enter)"), lambda: self.token_pressed.emit(token)
         )
-        is_token = token != NO_TOKEN and not self._is_remote
+        is_token = token != NO_TOKEN and not self.content.is_remote
         show.setEnabled(is_token)
         again = menu.addAction(
             self.tr("Reroll from here"), lambda: self.reroll_requested.emit(token)
         )
         default = self.tr("Keep what stands before this token and answer anew from here.")
         again.setToolTip(self._lack or default)
-        is_ended = self.done is not None or self.is_cut
-        again.setEnabled(is_token and is_ended and not self._lack)
+        again.setEnabled(is_token and self.answer.can_continue and not self._lack)
         return menu
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(passed_on(self.document.shown_text))
+        QGuiApplication.clipboard().setText(passed_on(self.document.text))
 
 
 def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:

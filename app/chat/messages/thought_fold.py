@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QCoreApplication, QSize, Qt
@@ -17,7 +16,7 @@ from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from app.theme.text_style import MarkStyle
-from medusa_core.messages import GenerationDone, StepDone
+from medusa_core.chats.answer_text import AnswerText
 
 
 class ThoughtFold(QWidget):
@@ -30,14 +29,19 @@ class ThoughtFold(QWidget):
     """
 
     def __init__(
-        self, marking: Marking, appearance: Appearance, parent: QWidget | None = None
+        self,
+        content: AnswerText,
+        marking: Marking,
+        appearance: Appearance,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        self._content = content
         self._appearance = appearance
         rich = InertDocument()
         self.view = TextView(rich, self.tr("Thought"))
         self.view.hide()
-        self.document = AnswerDocument(rich, self._style(), marking, shows_reasoning=True)
+        self.document = AnswerDocument(content, rich, self._style(), marking, shows_reasoning=True)
         self.view.copy_by(self.document.selected)
         self.button = QToolButton()
         self.button.setProperty("class", "action")
@@ -50,16 +54,10 @@ class ThoughtFold(QWidget):
         self._column.addWidget(self.view)
         self.restyle()
 
-    def append(self, steps: Sequence[StepDone]) -> None:
-        """Show the next steps of the answer, as far as they are thought."""
-        self.document.append(*steps)
-
-    def finish(self, done: GenerationDone | None) -> None:
-        """The answer is complete."""
-        self.document.finish(done)
-
-    def show_time(self, is_open: bool, seconds: float) -> None:
-        """Say how long was thought; 0 where that isn't known."""
+    def refresh(self) -> None:
+        """Show what was added to the thought, and how long it took where that is known."""
+        self.document.refresh()
+        is_open, seconds = self._content.is_reasoning, self._content.reasoning_s
         if is_open:
             text = self.tr("Thinking…")
         else:

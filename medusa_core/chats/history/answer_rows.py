@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from medusa_core.chats.answer_text import text_spans
 from medusa_core.chats.history.packing import (
     done_as_json,
     done_from_json,
@@ -22,7 +23,7 @@ from medusa_core.chats.history.records import (
     AnswerState,
     StoredAnswer,
 )
-from medusa_core.chats.reasoning import AnswerSpans, answer_text, text_spans
+from medusa_core.chats.reasoning import AnswerSpans, answer_text
 from medusa_core.messages import GenerateSettings, GenerationDone, ReasoningFormat, Role
 from medusa_core.system.storage.database import SqlRow
 

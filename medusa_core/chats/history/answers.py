@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from medusa_core.chats.answer_text import find_spans, text_spans
 from medusa_core.chats.history.answer_rows import (
     done_text,
     reasoning_format_text,
@@ -20,7 +21,7 @@ from medusa_core.chats.history.records import (
     AnswerState,
     Stored,
 )
-from medusa_core.chats.reasoning import AnswerSpans, answer_text, find_spans, text_spans
+from medusa_core.chats.reasoning import AnswerSpans, answer_text
 from medusa_core.messages import GenerationDone, ReasoningFormat, StepDone, shown_text
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from medusa_core.chats.answer_text import find_spans
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.answer_rows import (
     ANSWER_COLUMNS,
@@ -22,7 +23,7 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.chats.reasoning import answer_text, find_spans
+from medusa_core.chats.reasoning import answer_text
 from medusa_core.errors import RequestError
 from medusa_core.messages import Role, shown_text
 

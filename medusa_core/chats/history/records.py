@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from medusa_core.chats.answer_text import text_spans
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.packing import unpack_steps
-from medusa_core.chats.reasoning import AnswerSpan, AnswerSpans, text_spans
+from medusa_core.chats.reasoning import AnswerSpan, AnswerSpans
 from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from medusa_core.chats.answer_text import find_spans
 from medusa_core.chats.history.answer_rows import spans_text
 from medusa_core.chats.history.old_answers import began_inside
 from medusa_core.chats.history.packing import unpack_steps
-from medusa_core.chats.reasoning import find_spans
 from medusa_core.messages import THINK_TAGS
 from medusa_core.system.storage.database import Migration
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import Answer, Conversation, Prompt, Turn
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState, Stored, StoredAnswer
@@ -84,8 +85,8 @@ def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
         answer.model,
         answer.model_key,
         settings=answer.settings,
-        begins_inside=answer.begins_inside,
-        reasoning=answer.reasoning,
+        begins_inside=answer.content.begins_inside,
+        reasoning=answer.content.reasoning,
     )
     return Stored(
         answer.id,
@@ -118,19 +119,26 @@ def _answer(message: Stored) -> Answer:
     answer = message.answer
     if answer is None:  # imported
         return Answer(
-            message.id, GenerateSettings(), text=message.text, created_s=message.created_s
+            message.id,
+            GenerateSettings(),
+            content=AnswerText.stored(message.text),
+            created_s=message.created_s,
+        )
+    tags = answer.reasoning or THINK_TAGS
+    if answer.state is AnswerState.STREAMING:  # another program writes it
+        content = AnswerText(tags, answer.begins_inside)
+        content.append(*answer.steps)
+    else:
+        content = AnswerText.stored(
+            message.text, answer.spans, lambda: answer.steps, tags, answer.begins_inside
         )
     return Answer(
         message.id,
         answer.settings,
         model=answer.model,
         model_key=answer.model_key,
-        text=message.text,
-        stored_steps=lambda: answer.steps,
+        content=content,
         done=answer.done,
         is_cut=answer.state is AnswerState.CUT,
         created_s=message.created_s,
-        reasoning=answer.reasoning or THINK_TAGS,
-        begins_inside=answer.begins_inside,
-        spans=answer.spans,
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from medusa_core.chats.reasoning import find_spans
+from medusa_core.chats.answer_text import find_spans
 from medusa_core.messages import ChatMessage, ReasoningFormat, Role, ToolCall
 from medusa_core.models.text.tokenizer import Tokenizer
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from medusa_core.chats.reasoning import answer_text, find_spans
+from medusa_core.chats.answer_text import find_spans
+from medusa_core.chats.reasoning import answer_text
 from medusa_core.messages import THINK_TAGS, ChatMessage, ReasoningFormat, Role
 
 _TAIL_CHARS = 40

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 from PySide6.QtGui import QTextDocument
 
 from app.chat.messages.answer_document import AnswerDocument
+from app.chat.messages.answer_message import AnswerMessage
 from app.markdown.bounds import Bounds
+from app.markdown.formats import Marking
+from app.theme.appearance import Appearance
 from app.theme.text_style import MarkStyle
+from medusa_core.chats import conversation as chats
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.messages import (
     TARGET,
+    GenerateSettings,
     GenerationDone,
     StepDone,
     TokenSource,
@@ -104,16 +110,55 @@ def make_answer(
     return Answer(steps, generation_done(shown, len(pieces)))
 
 
+class StreamedDocument(AnswerDocument):
+    """Shows an answer whose steps come one by one."""
+
+    def __init__(
+        self,
+        document: QTextDocument,
+        style: MarkStyle = STYLE,
+        marking: Marking = Marking.HEADS,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self.content = AnswerText()
+        super().__init__(self.content, document, style, marking, bounds)
+
+    def append(self, *steps: StepDone) -> None:
+        self.content.append(*steps)
+        self.refresh()
+
+    def finish(self, done: GenerationDone | None = None) -> None:
+        self.content.finish(None if done is None else done.text)
+        self.refresh()
+
+
+class StreamedMessage(AnswerMessage):
+    """The message of such an answer."""
+
+    def __init__(self, appearance: Appearance, content: AnswerText | None = None) -> None:
+        answer = chats.Answer("a", GenerateSettings(), model="Fake", is_running=True)
+        answer.content = content or AnswerText()
+        super().__init__(answer, Marking.HEADS, appearance)
+
+    def append(self, step: StepDone) -> None:
+        self.content.append(step)
+        self.refresh()
+
+    def finish(self, done: GenerationDone | None = None) -> None:
+        self.answer.end(done)
+        self.refresh()
+
+
 def stream(
     answer: Answer, style: MarkStyle = STYLE, bounds: Bounds | None = None
-) -> AnswerDocument:
-    view = AnswerDocument(QTextDocument(), style, bounds=bounds)
+) -> StreamedDocument:
+    view = StreamedDocument(QTextDocument(), style, bounds=bounds)
     for one in answer.steps:
         view.append(one)
     return ended(view, answer.done)
 
 
-def ended(view: AnswerDocument, done: GenerationDone) -> AnswerDocument:
+def ended(view: StreamedDocument, done: GenerationDone) -> StreamedDocument:
     """A view after the end of its answer, and as many turns as showing it takes."""
     view.finish(done)
     while view.is_behind:

@@ -85,14 +85,14 @@ def test_an_answer_streams_in_marked_as_its_steps_say(
 
     def has_ended() -> bool:
         if window.chat.is_busy:
-            lengths.add(len(answer.document.text))
+            lengths.add(len(answer.content.text))
         return not window.chat.is_busy
 
     window.chat.send(STORY)
     answer = window.chat.answers[-1]
     qtbot.waitUntil(has_ended, timeout=TIMEOUT_MS)
     assert answer.done is not None
-    assert answer.done.text == answer.document.text != ""
+    assert answer.done.text == answer.content.text != ""
     # It grew on the screen before it was complete.
     assert any(0 < length < len(answer.done.text) for length in lengths)
     steps = [
@@ -103,7 +103,7 @@ def test_an_answer_streams_in_marked_as_its_steps_say(
     sources = [source for step in steps for source in step.sources]
     pieces = [piece for step in steps for piece in step.pieces]
     accepted = {index for index, source in enumerate(sources) if source != TARGET}
-    assert len(accepted) == answer.num_accepted > 0
+    assert len(accepted) == answer.content.num_accepted > 0
     marked = {mark.token_index for mark in answer.marked_ranges()}
     assert marked <= accepted
     assert {index for index in accepted if pieces[index].strip().isalnum()} <= marked
@@ -133,7 +133,7 @@ def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     assert answer.done is not None
     assert answer.done.stop_reason is StopReason.CANCELLED
-    assert answer.done.text == answer.document.text != ""
+    assert answer.done.text == answer.content.text != ""
     assert window.chat.conversation.messages()[0] == ChatMessage(Role.USER, STORY)
     # The conversation goes on from the text that was kept.
     assert ask(qtbot, window, "Go on.").done is not None
@@ -149,7 +149,7 @@ def test_rule_and_drafter_can_be_switched_between_answers(qtbot: QtBot, window: 
         answer = ask(qtbot, window, "What is the capital of France?")
         assert answer.done is not None
         used.append(answer.done.settings)
-        assert (answer.num_accepted == 0) or drafter == "medusa"
+        assert (answer.content.num_accepted == 0) or drafter == "medusa"
     pickers.choose_rule("greedy")
     last = ask(qtbot, window, "Who are you?").done
     assert last is not None
@@ -318,7 +318,7 @@ def test_a_seed_repeats_an_answer_and_a_longest_answer_ends_it(
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     again = window.chat.answers[-1]
-    assert again.document.text == first.document.text
+    assert again.content.text == first.content.text
     assert again.done is not None
     assert again.done.stop_reason is StopReason.MAX_TOKENS
     assert len(again.done.token_ids) == 24

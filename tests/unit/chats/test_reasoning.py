@@ -9,17 +9,14 @@ from itertools import pairwise, product
 
 import pytest
 
+from medusa_core.chats.answer_text import AnswerText, find_spans, text_spans
 from medusa_core.chats.reasoning import (
     NO_TOKEN_ID,
     AnswerSpan,
     Part,
     ReasoningParser,
-    SpanReader,
-    VisiblePiece,
     answer_text,
-    find_spans,
     reasoning_text,
-    text_spans,
 )
 from medusa_core.messages import (
     NO_REASONING,
@@ -195,10 +192,10 @@ def joined(parts: Sequence[tuple[str, Part]]) -> tuple[str, str]:
 
 
 def spans_by(tags: ReasoningFormat, pieces: Sequence[Piece]) -> tuple[str, str]:
-    reader = SpanReader(tags)
-    for text, token_id in pieces:
+    reader = AnswerText(tags)
+    for one in steps([(text.encode(), token_id) for text, token_id in pieces]):
         before = list(reader.spans)
-        reader.add(VisiblePiece(text, token_id, TARGET))
+        reader.append(one)
         if before:  # nothing that was shown is shown as something else
             assert reader.spans[: len(before) - 1] == before[:-1]
             assert reader.spans[len(before) - 1]._replace(end=0) == before[-1]._replace(end=0)
@@ -304,11 +301,12 @@ def test_cases_of_late_tags_are_answers() -> None:
 
 
 def test_reasoning_of_another_machine_is_what_that_machine_says() -> None:
-    reader = SpanReader()
+    reader = AnswerText()
     pieces = [("<think>\n", TARGET), ("The tag </think> closes.", REASONING)]
     pieces += [("\n</think>\n\n", TARGET), ("<think> opens.", TARGET)]
-    for text, source in pieces:
-        reader.add(VisiblePiece(text, NO_TOKEN_ID, source))
+    made = steps([(text.encode(), NO_TOKEN_ID) for text, _ in pieces])
+    for one, (_, source) in zip(made, pieces, strict=True):
+        reader.append(one._replace(sources=(source,)))
     reader.finish()
     whole = "".join(text for text, _ in pieces)
     assert reasoning_text(whole, reader.spans) == "\nThe tag </think> closes.\n"

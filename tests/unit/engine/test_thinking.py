@@ -75,11 +75,11 @@ def test_the_switch_is_a_setting_of_the_answer(tiny: Target) -> None:
 def test_later_turns_dont_read_what_was_thought() -> None:
     talk = Conversation()
     turn = talk.ask("one", GenerateSettings())
-    turn.answer.text = "<think>hm</think>\n\nfirst"
+    turn.answer.content.finish("<think>hm</think>\n\nfirst")
     assert talk.remembered()[-1] == ChatMessage(Role.ASSISTANT, "first")
     assert talk.whole()[-1].content == turn.answer.text
     stuck = talk.ask("two", GenerateSettings())
-    stuck.answer.text = "<think>never ends"
+    stuck.answer.content.finish("<think>never ends")
     talk.ask("three", GenerateSettings())
     assert talk.messages() == (
         ChatMessage(Role.USER, "one"),

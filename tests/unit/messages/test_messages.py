@@ -16,9 +16,8 @@ from medusa_core.messages import (
     StepDone,
     StepTimes,
     shown_text,
-    shown_tokens,
 )
-from tests.support.messages import DONE, EXAMPLES, IDS, STEP, TRACE
+from tests.support.messages import DONE, EXAMPLES, IDS, TRACE
 
 
 def test_there_is_an_example_of_every_message() -> None:
@@ -97,20 +96,3 @@ def test_the_text_that_may_be_shown_ends_before_a_held_back_or_open_character() 
     assert shown_text((step(whole[:4], 3), step(whole[4:], len(whole)))) == "One é"
     assert shown_text((step(whole[:4], 4), step(whole[4:], 5))) == "One "
     assert shown_text((step(whole, 2),)) == "On"
-
-
-def test_the_tokens_of_what_is_shown_end_with_it() -> None:
-    """What may be the start of a stop string is no part of an answer that broke off."""
-    pieces = (b"One", b"", b" two", b" th")
-
-    def step(number: int, num_visible_bytes: int) -> StepDone:
-        return STEP._replace(
-            token_ids=(2 * number, 2 * number + 1),
-            pieces=pieces[2 * number : 2 * number + 2],
-            num_visible_bytes=num_visible_bytes,
-        )
-
-    assert shown_tokens(()) == ()
-    assert shown_tokens((step(0, 3), step(1, 10))) == (0, 1, 2, 3)
-    assert shown_tokens((step(0, 3), step(1, 7))) == (0, 1, 2)
-    assert shown_tokens((step(0, 3), step(1, 6))) == (0, 1)

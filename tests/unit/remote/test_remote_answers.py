@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from medusa_core.chats.answer_text import AnswerText, find_spans, text_spans
 from medusa_core.chats.history.packing import (
     done_as_json,
     done_from_json,
     pack_steps,
     unpack_steps,
 )
-from medusa_core.chats.reasoning import answer_text, find_spans, reasoning_text, text_spans
+from medusa_core.chats.reasoning import answer_text, reasoning_text
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.messages import (
     TARGET,
@@ -28,7 +29,6 @@ from medusa_core.messages import (
     ToolCall,
     Verify,
     shown_text,
-    shown_tokens,
 )
 from tests.support.remote.fake_endpoint import (
     ANSWER,
@@ -60,7 +60,9 @@ def test_a_model_answers_in_steps_and_with_the_servers_figures(endpoint: FakeEnd
         assert [step.pieces for step in steps] == [(b"One",), (b" two",), (b" three.",)]
         assert all(step.sources == (TARGET,) for step in steps)
         assert shown_text(steps) == done.text == "One two three."
-        assert (shown_tokens(steps), done.token_ids) == ((), ())
+        content = AnswerText()
+        content.append(*steps)
+        assert (content.visible_tokens, done.token_ids) == ((), ())
         assert done.stop_reason is StopReason.EOS
         assert (done.num_prompt_tokens, done.num_cached_tokens) == (20, 8)
         assert (done.num_remote_tokens, done.num_new_tokens) == (50, 50)

@@ -29,7 +29,8 @@ class FullDisk(History):
 def talk(record: ChatRecord, conversation: Conversation, text: str) -> Turn:
     turn = conversation.ask(text, GenerateSettings())
     record.begin_turn(conversation, turn, ChatSettings(temperature=0.3))
-    turn.answer.text, turn.answer.is_cut = f"Answer to {text}", True
+    turn.answer.content.finish(f"Answer to {text}")
+    turn.answer.is_cut = True
     record.end_turn(turn)
     return turn
 

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.messages import TARGET, THINK_TAGS, SourceInfo, StepDone, StepTimes, TokenSource
 from medusa_core.terminal.answer_writer import AnswerWriter
 from medusa_core.terminal.line_editor import is_open, without_marks
@@ -38,10 +39,12 @@ def written(
     stream = FakeTerminal() if stream is None else stream
     screen = Screen(stream, io.StringIO(), {"TERM": "xterm"})
     screen.use_sources(SOURCES)
-    writer = AnswerWriter(screen, THINK_TAGS)
-    writer.begin(begins_inside)
+    content = AnswerText(THINK_TAGS, begins_inside)
+    writer = AnswerWriter(screen, content)
     for one in steps:
-        writer.add(one)
+        content.append(one)
+        writer.show()
+    content.finish()
     writer.finish()
     return stream.getvalue()
 

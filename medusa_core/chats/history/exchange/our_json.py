@@ -13,6 +13,7 @@ from typing import Any
 
 import fastjsonschema
 
+from medusa_core.chats.answer_text import find_spans
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.old_answers import began_inside
 from medusa_core.chats.history.packing import (
@@ -29,7 +30,7 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.chats.reasoning import AnswerSpans, find_spans
+from medusa_core.chats.reasoning import AnswerSpans
 from medusa_core.messages import THINK_TAGS, GenerationDone, Role
 from medusa_core.system.resources import resources_dir
 

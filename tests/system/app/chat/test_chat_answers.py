@@ -42,7 +42,7 @@ def test_marked_characters_are_those_of_the_document(qtbot: QtBot, open_ready: O
     ranges = answer.marked_ranges()
     assert underlined == {p for mark in ranges for p in range(mark.start, mark.end)}
     # Of ten words: one from prefill, then 2 + 0 + 1 + 2 accepted before a bonus token each.
-    assert len({mark.token_index for mark in ranges}) == answer.num_accepted == 5
+    assert len({mark.token_index for mark in ranges}) == answer.content.num_accepted == 5
 
 
 def underlines(answer: AnswerMessage) -> set[str]:
@@ -83,7 +83,7 @@ def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
     engine.script = Script(answer="Another answer.")
     first.row.regenerate_button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert [a.document.text for a in window.chat.answers] == ["Another answer."]
+    assert [a.content.text for a in window.chat.answers] == ["Another answer."]
     one, two = engine.of_kind(Generate)
     assert one.messages == two.messages
     assert one.settings.seed != two.settings.seed
@@ -99,7 +99,7 @@ def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
     engine.script = Script(answer="Another answer.")
     window.chat.answers[0].row.regenerate_button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert [answer.document.text for answer in window.chat.answers] == ["Another answer."]
+    assert [answer.content.text for answer in window.chat.answers] == ["Another answer."]
     versions = window.chat.answers[0].row.versions
     assert versions.text == "2/2"
     versions.previous_button.click()

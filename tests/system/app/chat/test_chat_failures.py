@@ -51,7 +51,7 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_r
     reported = engine.of_kind(Generate)[-1].messages
     assert answer.done is not None
     assert answer.done.token_ids
-    assert reported[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
+    assert reported[1] == ChatMessage(Role.ASSISTANT, answer.content.text, answer.done.token_ids)
 
 
 def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_ready: Open) -> None:
@@ -111,12 +111,12 @@ def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
 def test_a_failed_regeneration_keeps_the_old_answer(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     first = ask(qtbot, window, "Hello")
-    text = first.document.text
+    text = first.content.text
     engine.script = Script(prefill_error="Out of memory.")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (shown,) = window.chat.answers
-    assert shown.document.text == text
+    assert shown.content.text == text
     assert shown.done == first.done
     qtbot.waitUntil(shown.row.regenerate_button.isVisible)
     assert window.chat.conversation.turns[-1].answer.text == text
@@ -138,7 +138,7 @@ def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
     demo = demo_choice()
     assert (expected.model, expected.model_key) == (demo.name, str(demo.model_dir))
     (shown,) = window.chat.answers
-    assert (shown.speaker, shown._speaker.text()) == (demo.name, demo.name)
+    assert (shown.answer.model, shown._speaker.text()) == (demo.name, demo.name)
     assert window.chat.path._lack(expected) == ""
 
 
@@ -169,7 +169,7 @@ def test_an_answer_that_failed_on_its_way_can_be_gone_on_with(
     cut.row.continue_button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     *_, given = engine.of_kind(Generate)[-1].messages
-    assert (given.role, given.content) == (Role.ASSISTANT, cut.document.text)
+    assert (given.role, given.content) == (Role.ASSISTANT, cut.content.text)
     assert given.token_ids
     assert window.chat.answers[0].done is not None
     assert window.chat.answers[0].done.stop_reason is StopReason.EOS

@@ -113,7 +113,7 @@ def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_rea
     answer = ask(qtbot, window, "Hello")
     settings = engine.of_kind(Generate)[0].settings
     assert (settings.drafter, settings.rule, settings.temperature) == ("none", "sample", 1.2)
-    assert answer.num_accepted == 0
+    assert answer.content.num_accepted == 0
     assert answer.marked_ranges() == ()
 
 
@@ -184,7 +184,7 @@ def test_a_new_chat_begins_even_while_the_old_one_is_answered(
     engine.gate.set()
     engine.script = Script()
     answer = ask(qtbot, window, "new")
-    assert answer.document.text == engine.script.answer
+    assert answer.content.text == engine.script.answer
     assert engine.of_kind(Generate)[-1].session_id != old_session
 
 

@@ -115,7 +115,7 @@ def test_an_answer_that_was_opened_half_written_gets_its_end(
     assert window.chat.answers[0].document.text == "So far"
     other.finish_answer("a", "So far so good.", done("So far so good."), AnswerState.DONE)
     look(window)
-    assert [one.document.text for one in window.chat.answers] == ["So far so good."]
+    assert [one.content.text for one in window.chat.answers] == ["So far so good."]
 
 
 def test_what_is_trashed_elsewhere_is_not_shown_any_more(

@@ -71,7 +71,7 @@ def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
     click(window, "one")
     assert [message.text for message in user_messages(window)] == ["one", "two"]
     after = window.chat.answers[-1]
-    assert after.document.text == before.document.text
+    assert after.content.text == before.content.text
     assert after.marked_ranges() == before.marked_ranges() != ()
     assert figure_texts(after) == figure_texts(before)
     assert after.row.versions.text == "2/2"
@@ -164,8 +164,8 @@ def test_an_answer_that_a_crash_cut_while_it_was_thought_is_no_answer(
     (info,) = again.conversations()
     conversation = open_conversation(again, info.id)
     assert conversation.turns[0].answer.text
-    assert conversation.turns[0].answer.visible_text == ""
-    assert conversation.turns[0].answer.begins_inside
+    assert conversation.turns[0].answer.content.answer == ""
+    assert conversation.turns[0].answer.content.begins_inside
     again.close()
     engine.gate.set()
 
@@ -693,7 +693,7 @@ def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
     window, engine = open_saved()  # the window before is closed in the middle of its answer
     click(window, "long")
     (cut,) = window.chat.answers
-    assert LONG.startswith(cut.document.text)
+    assert LONG.startswith(cut.content.text)
     assert figure_texts(cut) == ("interrupted",)
     for button in (cut.row.copy_button, cut.row.regenerate_button, cut.row.continue_button):
         assert not button.isHidden()
@@ -703,7 +703,7 @@ def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
     cut.reroll_requested.emit(tokens)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     requested = engine.of_kind(Generate)[-1]
-    assert (requested.messages[-1].content, requested.keep_tokens) == (cut.document.text, tokens)
+    assert (requested.messages[-1].content, requested.keep_tokens) == (cut.content.text, tokens)
     assert len(requested.messages[-1].token_ids) > tokens
     window.chat.choose_answer(0, 0)
     window.chat.go_on()

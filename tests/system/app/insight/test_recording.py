@@ -37,7 +37,7 @@ def test_an_answer_is_recorded_step_by_step(
     track = track_of(window)
     assert track.request_id == answer.request_id
     assert track.done == answer.done
-    assert track.num_tokens == answer.document.num_tokens == 10
+    assert track.num_tokens == answer.content.num_tokens == 10
     assert len(track) == 5
 
 

@@ -135,7 +135,7 @@ def test_an_older_answer_is_rerolled_where_it_stands_and_what_followed_stays(
     assert answer.row.versions.text == "2/2"
     answer.row.versions.previous_button.click()
     assert [turn.prompt.text for turn in window.chat.conversation.turns][-1] == "More"
-    assert window.chat.answers[0].document.text == first.document.text
+    assert window.chat.answers[0].document.text == first.content.text
 
 
 def test_an_answer_of_another_model_says_why_it_cannot_be_rerolled(

@@ -134,7 +134,7 @@ def test_of_another_machines_answer_nothing_is_shown_that_isnt_known(
     window = open_remote(open_window, qtbot)
     page = window.page
     answer = ask(qtbot, window, "Count.")
-    assert answer.document.text == "One two three."
+    assert answer.content.text == "One two three."
     shown = figure_texts(answer)
     assert shown[:2] == ("100 tokens/s", "67% of drafts accepted")
     assert shown[2].endswith("to first token")
@@ -162,7 +162,7 @@ def test_without_figures_of_the_server_none_are_made_up(
     answer = ask(qtbot, open_remote(open_window, qtbot), "1 + 1?")
     assert [text for text in figure_texts(answer) if "tokens/s" in text or "%" in text] == []
     assert answer.fold is not None
-    assert answer.document.shown_text.strip() == "Two."
+    assert answer.document.text.strip() == "Two."
 
 
 def test_an_answer_that_breaks_off_keeps_its_text_and_says_why(
@@ -172,7 +172,7 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_says_why(
     window = open_remote(open_window, qtbot)
     endpoint.answer = Reply((delta(content="One"), delta(content=" two")), is_cut=True)
     answer = ask(qtbot, window, "Count.")
-    assert answer.document.text == "One two"
+    assert answer.content.text == "One two"
     assert answer.is_cut
     (card,) = errors(window)
     assert card.message.startswith("The answer of the lab broke off")

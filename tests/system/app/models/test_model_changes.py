@@ -159,5 +159,5 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
     assert loaded.num_heads == 4
     assert loaded.plan.weights_bytes < 10_000_000
     assert "Paris" in window.chat.answers[-1].document.text
-    assert window.chat.answers[-1].num_accepted > 0
+    assert window.chat.answers[-1].content.num_accepted > 0
     assert "q4" in window.page.header.state_label.text()

@@ -31,7 +31,7 @@ def counted() -> Conversation:
 
 def test_the_model_reads_all_turns_with_the_last_prompt_at_the_end() -> None:
     talk = counted()
-    talk.ask("one", PLAIN).answer.text = "first"
+    talk.ask("one", PLAIN).answer.content.finish("first")
     talk.ask("two", PLAIN)
     assert talk.messages() == (
         ChatMessage(Role.USER, "one"),
@@ -50,7 +50,7 @@ def test_a_turn_stopped_before_its_first_word_is_left_out() -> None:
 def test_asking_again_keeps_the_prompt_and_both_answers() -> None:
     talk = counted()
     first = talk.ask("one", PLAIN)
-    first.answer.text = "old"
+    first.answer.content.finish("old")
     again = talk.retry(GenerateSettings(seed=7))
     assert again.prompt is first.prompt
     assert (again.answer.text, again.answer.settings.seed) == ("", 7)
@@ -63,8 +63,8 @@ def test_asking_again_keeps_the_prompt_and_both_answers() -> None:
 def test_an_edited_prompt_stands_beside_the_old_one_with_all_that_followed() -> None:
     talk = counted()
     for text in ("one", "two", "three"):
-        talk.ask(text, PLAIN).answer.text = f"to {text}"
-    talk.edit(1, "deux", PLAIN).answer.text = "à deux"
+        talk.ask(text, PLAIN).answer.content.finish(f"to {text}")
+    talk.edit(1, "deux", PLAIN).answer.content.finish("à deux")
     assert [turn.prompt.text for turn in talk.turns] == ["one", "deux"]
     old, new = talk.prompt_versions(1)
     assert (old.text, new.text) == ("two", "deux")
@@ -77,7 +77,7 @@ def test_an_edited_prompt_stands_beside_the_old_one_with_all_that_followed() -> 
 def test_a_branch_begins_behind_an_earlier_answer_and_leaves_the_rest() -> None:
     talk = counted()
     for text in ("one", "two", "three"):
-        talk.ask(text, PLAIN).answer.text = f"to {text}"
+        talk.ask(text, PLAIN).answer.content.finish(f"to {text}")
     talk.go_back_to(0)
     talk.ask("other", PLAIN)
     assert [prompt.text for prompt in talk.prompt_versions(1)] == ["two", "other"]
@@ -97,9 +97,9 @@ def test_what_came_to_nothing_is_as_if_it_had_never_been_asked() -> None:
 def test_a_stored_conversation_opens_where_one_was() -> None:
     talk = counted()
     for text in ("one", "two"):
-        talk.ask(text, PLAIN).answer.text = f"to {text}"
+        talk.ask(text, PLAIN).answer.content.finish(f"to {text}")
     leaf = talk.leaf_id
-    talk.edit(1, "deux", PLAIN).answer.text = "à deux"
+    talk.edit(1, "deux", PLAIN).answer.content.finish("à deux")
     prompts = (*talk.prompt_versions(0), *talk.prompt_versions(1))
     opened = counted()
     opened.grow(prompts, leaf)

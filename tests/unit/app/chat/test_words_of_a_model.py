@@ -26,6 +26,7 @@ def words(note: str, *drafters: DrafterChoice, draft_model: str = "") -> str:
 
 def test_an_answer_that_repeats_itself_is_told() -> None:
     turn = Conversation().ask("Hello", GenerateSettings())
+    turn.answer.content.finish("One two three.")
     looping = replace(DONE, stop_reason=StopReason.REPETITION)
     assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
 

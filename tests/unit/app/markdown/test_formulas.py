@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import QTextDocument
 
-from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.formulas import FORMULA_CHARS, formula_text
 from app.markdown.model import Paragraph, TextStyle
 from app.markdown.parser import MarkdownParser
 from app.markdown.selection import Selection
 from medusa_core.messages import TARGET
 from tests.support.window.rendered import STYLE, plain_text
-from tests.support.window.streamed_answers import step
+from tests.support.window.streamed_answers import StreamedDocument, step
 
 FRAGMENTS = (
     *"abx12+-=^_{}()[]|&' ,;!~*/<", r"\frac", r"\sqrt", r"\left(", r"\right)", r"\\", r"\alpha ",
@@ -192,7 +191,7 @@ def test_an_environment_without_signs_is_a_formula() -> None:
 
 
 def test_a_formula_as_long_as_its_source_belongs_to_its_last_token(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (b"$x=1", b"$"), (TARGET,) * 2, 5))
     view.finish()
     assert plain_text(view) == "x = 1"
@@ -219,7 +218,7 @@ def test_no_list_begins_inside_of_a_formula() -> None:
 
 
 def test_a_formula_belongs_to_its_last_token_and_is_copied_as_its_source(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     pieces = (b"So $x", b"^2$", b" is.")
     view.append(step(0, pieces, (TARGET,) * 3, 12))
     view.finish()

@@ -10,10 +10,8 @@ from PySide6.QtGui import QTextCursor, QTextDocument, QTextTable
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.messages.answer_document import AnswerDocument
 from app.chat.messages.answer_message import (
     PLAIN_NOTE,
-    AnswerMessage,
 )
 from app.markdown.bounds import (
     INLINE_BRACKET_WORK,
@@ -47,6 +45,8 @@ from tests.support.window.streamed_answers import (
     ALL_KINDS,
     TIGHT_BOUNDS,
     Answer,
+    StreamedDocument,
+    StreamedMessage,
     answers,
     ended,
     generation_done,
@@ -159,8 +159,7 @@ def test_a_turn_does_little(name: str, read: str) -> None:
 
 def check_at_once(name: str) -> None:
     parser, sink = CountingParser(), CountingSink()
-    reader = Reader(sink, parser)
-    reader.add(HEAVY[name])
+    reader = Reader(sink, HEAVY[name], parser)
     reader.complete()
     num_turns = 0
     while reader.is_behind:
@@ -174,11 +173,11 @@ def check_at_once(name: str) -> None:
 
 def check_streamed(name: str) -> None:
     parser, sink = CountingParser(), CountingSink()
-    reader = Reader(sink, parser)
+    reader = Reader(sink, parser=parser)
     # A few times the longest block that may still change.
     text = HEAVY[name][: 60_000 if "```" in HEAVY[name] else 24_000]
     for at in range(0, len(text), 500):
-        reader.add(text[at : at + 500])
+        reader.text = text[: at + 500]
         reader.read_on()
         assert not reader.is_behind or reader.plain_start is not None
         check_turn(parser, sink)
@@ -202,11 +201,11 @@ def check_blocks(blocks: list[MarkdownBlock]) -> None:
 
 
 def test_an_answer_of_usual_size_is_formatted_to_its_end() -> None:
-    reader = Reader(CountingSink())
     code = "```python\n" + "    value = compute(value, 1)\n" * 800 + "```\n\n"
     table = "| a | b | c | d |\n|---|---|---|---|\n" + "| one | two | three | four |\n" * 90
     items = "".join(f"{i}. item **{i}** of many\n" for i in range(1, 1_000))
-    reader.add(code + table + "\n" + items + "\n" + "A paragraph. " * 400 + "\n\n" + ALL_KINDS)
+    text = code + table + "\n" + items + "\n" + "A paragraph. " * 400 + "\n\n" + ALL_KINDS
+    reader = Reader(CountingSink(), text)
     while reader.is_behind:
         reader.read_on()
     assert reader.plain_start is None
@@ -229,7 +228,7 @@ def test_plain_text_begins_where_a_bound_is_passed(text: str, plain_start: int |
     for share in (1, 3, len(text)):
         reader = Reader(CountingSink(), bounds=bounds)
         for at in range(0, len(text), share):
-            reader.add(text[at : at + share])
+            reader.text = text[: at + share]
             reader.read_on()
         while reader.is_behind:
             reader.read_on()
@@ -282,7 +281,7 @@ def test_text_with_too_much_markup_is_taken_as_it_stands(few: str, many: str) ->
 def test_pieces_of_plain_text_are_the_whole_of_it(line_end: str) -> None:
     lines = [f"{i} *as* it [stands] " + "x" * (i % 97) for i in range(400)] + ["y" * 9_000, "", "z"]
     text = line_end.join(lines)
-    pieces = plain_blocks(text, 0, len(text))
+    pieces = plain_blocks(text, 0)
     shown = [run for piece in pieces for run in piece.runs]
     for run in shown:
         for char, source in zip(run.text, text[run.start : run.end], strict=True):
@@ -312,13 +311,13 @@ def test_a_bounded_answer_looks_the_same_streamed_and_at_once(qapp: object, answ
 
 def test_a_long_answer_is_written_anew_turn_by_turn(qapp: object) -> None:
     text = "one **two** three.\n\n" * 3_000
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (text.encode(),), (TokenSource("medusa", 1),), len(text)))
     ended(view, generation_done(text))
     before = contents(view.document)
     view.set_marking(Marking.OFF)
     assert view.is_behind
-    assert view.text == text
+    assert view.content.text == text
     view.set_marking(Marking.HEADS)
     while view.is_behind:
         view.show_more()
@@ -327,7 +326,7 @@ def test_a_long_answer_is_written_anew_turn_by_turn(qapp: object) -> None:
 
 def test_the_document_of_a_megabyte_has_small_blocks(qapp: object) -> None:
     for name in ("a word of a megabyte", "short lines"):
-        view = AnswerDocument(QTextDocument(), STYLE)
+        view = StreamedDocument(QTextDocument(), STYLE)
         ended(view, generation_done(HEAVY[name]))
         assert view.is_plain_at_end
         lengths = [block.length() for block in blocks_of(view.document)]
@@ -337,7 +336,7 @@ def test_the_document_of_a_megabyte_has_small_blocks(qapp: object) -> None:
 
 
 def test_the_document_of_a_long_table_has_few_cells(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     ended(view, generation_done(HEAVY["a long table"]))
     tables = {QTextCursor(block).currentTable() for block in blocks_of(view.document)} - {None}
     assert tables
@@ -351,7 +350,7 @@ def test_a_long_line_is_cut_between_words_wherever_plain_text_begins() -> None:
     pieces = [text[:1_000], text[1_000:9_000], text[9_000:9_001], text[9_001:]]
     shown = []
     for parts in ([text], pieces):
-        view, end = AnswerDocument(QTextDocument(), STYLE, Marking.OFF), 0
+        view, end = StreamedDocument(QTextDocument(), STYLE, Marking.OFF), 0
         for number, part in enumerate(parts):
             end += len(part)
             view.append(step(number, (part.encode(),), (TARGET,), end))
@@ -368,11 +367,11 @@ def test_a_long_line_is_cut_between_words_wherever_plain_text_begins() -> None:
 def test_a_message_shows_a_long_answer_in_the_turns_that_follow(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
-    message = AnswerMessage("Model", Marking.HEADS, appearance)
+    message = StreamedMessage(appearance)
     qtbot.addWidget(message)
     text = "word" * 4_000
-    message.append((step(0, (text.encode(),), (TARGET,), len(text)),))
-    message.cut_short()
+    message.append(step(0, (text.encode(),), (TARGET,), len(text)))
+    message.finish()
     assert message.document.is_behind
     qtbot.waitUntil(lambda: not message.document.is_behind)
     assert plain_text(message.document).replace("\n", "") == text

@@ -56,8 +56,8 @@ def test_what_was_thought_is_neither_found_nor_said_nor_lost(tmp_path: Path) -> 
     history.close()
     history = History(tmp_path / "history.db", Clock())
     (turn,) = open_conversation(history, "tea").turns
-    assert (turn.answer.text, turn.answer.visible_text) == (TEXT, "Roses.")
-    assert (turn.answer.reasoning, turn.answer.begins_inside) == (TAGS, True)
+    assert (turn.answer.text, turn.answer.content.answer) == (TEXT, "Roses.")
+    assert (turn.answer.content.reasoning, turn.answer.content.begins_inside) == (TAGS, True)
     assert turn.answer.remembered.token_ids == ()
     export(history, tmp_path / "out.md", FileKind.MARKDOWN)
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def test_an_answer_that_was_never_ended_is_read_by_its_models_format(tmp_path: P
     history.close()
     history = History(tmp_path / "history.db", Clock())
     (turn,) = open_conversation(history, "tea").turns
-    assert (turn.answer.is_cut, turn.answer.visible_text) == (True, "")
+    assert (turn.answer.is_cut, turn.answer.content.answer) == (True, "")
     assert history.search("tulips") == ()
     history.close()
 
@@ -128,8 +128,8 @@ def test_files_of_version_1_are_read_as_they_were_meant(tmp_path: Path, name: st
         history.import_all(found)
     (info,) = history.conversations()
     (turn,) = open_conversation(history, info.id).turns
-    assert (turn.answer.text, turn.answer.visible_text) == (text, said)
-    assert turn.answer.begins_inside is (name == "began inside")
+    assert (turn.answer.text, turn.answer.content.answer) == (text, said)
+    assert turn.answer.content.begins_inside is (name == "began inside")
     history.close()
 
 
@@ -161,8 +161,8 @@ def test_answers_of_version_2_are_read_as_they_were_meant(tmp_path: Path, name: 
     history = History(path, Clock())
     assert (tmp_path / "history.db.backup-2").exists()
     (turn,) = open_conversation(history, "tea").turns
-    assert (turn.answer.text, turn.answer.visible_text) == (text, said)
-    assert turn.answer.begins_inside is (name == "began inside")
+    assert (turn.answer.text, turn.answer.content.answer) == (text, said)
+    assert turn.answer.content.begins_inside is (name == "began inside")
     assert (history.search("hm") == ()) is ("hm" not in said)
     history.close()
 

@@ -15,26 +15,26 @@ from app.chat.messages.copy_button import COPIED
 from app.chat.messages.message_widgets import UserMessage
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.messages import TARGET, THINK_TAGS, Generate, ReasoningFormat, Role
 from tests.support.window.driving import ask
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
-from tests.support.window.streamed_answers import generation_done, step
+from tests.support.window.streamed_answers import StreamedMessage, generation_done, step
 
 
 def answered(
     qtbot: QtBot, appearance: Appearance, *pieces: str, begins_inside: bool = False
 ) -> AnswerMessage:
     """An answer that came in these pieces, a token each."""
-    message = AnswerMessage("Fake", Marking.HEADS, appearance)
-    message.expect_reasoning(THINK_TAGS, begins_inside)
+    message = StreamedMessage(appearance, AnswerText(THINK_TAGS, begins_inside))
     qtbot.addWidget(message)
     message.resize(700, 900)
     message.show()
     text = ""
     for number, piece in enumerate(pieces):
         text += piece
-        message.append((step(number, (piece.encode(),), (TARGET,), len(text.encode())),))
+        message.append(step(number, (piece.encode(),), (TARGET,), len(text.encode())))
     message.finish(replace(generation_done(text, len(pieces)), decode_s=1.0))
     QTest.qWait(0)
     return message
@@ -85,7 +85,7 @@ def test_a_wide_table_fits_a_narrow_message(qtbot: QtBot, appearance: Appearance
 
 
 def test_what_was_thought_is_folded_with_its_time(qtbot: QtBot, appearance: Appearance) -> None:
-    message = AnswerMessage("Fake", Marking.HEADS, appearance)
+    message = StreamedMessage(appearance)
     qtbot.addWidget(message)
     message.resize(700, 900)
     message.show()
@@ -93,7 +93,7 @@ def test_what_was_thought_is_folded_with_its_time(qtbot: QtBot, appearance: Appe
     text = ""
     for number, piece in enumerate(pieces):
         text += piece
-        message.append((step(number, (piece.encode(),), (TARGET,), len(text)),))
+        message.append(step(number, (piece.encode(),), (TARGET,), len(text)))
         if number == 2:
             assert message.fold is not None
             assert message.fold.button.text() == "Thinking…"
@@ -155,9 +155,8 @@ CHANNELS = ReasoningFormat(
 def test_messages_of_one_answer_are_set_apart_by_their_tokens(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
-    message = AnswerMessage("Fake", Marking.HEADS, appearance)
+    message = StreamedMessage(appearance, AnswerText(CHANNELS))
     qtbot.addWidget(message)
-    message.expect_reasoning(CHANNELS, False)
     message.show()
     numbers = {name: number for number, name in CHANNELS.tokens}
     written = (
@@ -171,7 +170,7 @@ def test_messages_of_one_answer_are_set_apart_by_their_tokens(
         piece = "" if token in numbers else token
         text += piece
         one = step(number, (piece.encode(),), (TARGET,), len(text))
-        message.append((one._replace(token_ids=(numbers.get(token, 1),)),))
+        message.append(one._replace(token_ids=(numbers.get(token, 1),)))
         seen.append(message.view.toPlainText().replace("\n", ""))
     message.finish(replace(generation_done(text, len(written.split())), decode_s=1.0))
     assert message.fold is not None

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
-from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.formats import Marking
 from app.theme.legend import Mark
 from app.theme.text_style import (
@@ -30,6 +29,7 @@ from tests.support.window.rendered import (
 from tests.support.window.streamed_answers import (
     ALL_KINDS,
     Answer,
+    StreamedDocument,
     answer_of_all_kinds,
     answers,
     generation_done,
@@ -63,8 +63,8 @@ DARKER = MarkStyle(
 )
 
 
-def at_once(answer: Answer) -> AnswerDocument:
-    view = AnswerDocument(QTextDocument(), STYLE)
+def at_once(answer: Answer) -> StreamedDocument:
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(*answer.steps)
     view.finish(answer.done)
     return view
@@ -78,7 +78,7 @@ def test_streaming_gives_the_document_that_rendering_at_once_gives(
     offloaded, whole = stream(answer), at_once(answer)
     assert contents(offloaded.document) == contents(whole.document)
     assert offloaded.marked_ranges() == whole.marked_ranges()
-    assert offloaded.text == answer.done.text
+    assert offloaded.content.text == answer.done.text
     assert positions_of_ranges(offloaded) == underlined_positions(offloaded.document)
 
 
@@ -89,29 +89,29 @@ def test_streaming_character_by_character_gives_the_same_document(qapp: object) 
 
 
 def test_only_what_may_be_shown_is_shown(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (b"Hello!ST", b"OP"), (TARGET, TokenSource("medusa", 1)), 6))
     assert plain_text(view) == "Hello!"
-    assert view.num_tokens == 2
+    assert view.content.num_tokens == 2
     assert view.marked_ranges() == ()
     view.finish(generation_done("Hello!"))
     assert view.document.toPlainText() == "Hello!"
 
 
 def test_a_character_cut_by_what_may_be_shown_waits_for_its_last_byte(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     euro = "€".encode()
     view.append(step(0, (b"a", euro), (TARGET, TokenSource("medusa", 1)), 2))
-    assert view.text == "a"
+    assert view.content.text == "a"
     view.append(step(1, (b"b",), (TARGET,), 5))
-    assert view.text == "a€b"
+    assert view.content.text == "a€b"
     assert [(one.start, one.end) for one in view.marked_ranges()] == [(1, 2)]
 
 
 def test_a_final_text_that_departs_from_its_steps_is_marked_up_to_there(
     qapp: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (b"abcd",), (TokenSource("medusa", 1),), 4))
     view.finish(generation_done("abXY"))
     assert plain_text(view) == "abXY"
@@ -120,14 +120,14 @@ def test_a_final_text_that_departs_from_its_steps_is_marked_up_to_there(
 
 
 def test_an_answer_from_the_history_has_no_marks(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.finish(generation_done("# a\n\n*b*"))
     assert plain_text(view) == "a\nb"
     assert view.marked_ranges() == ()
 
 
 def test_a_broken_off_answer_keeps_what_is_there(qapp: object) -> None:
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     text = b"```python\nx = '''\nfor\n'''"
     view.append(step(0, (text,), (TokenSource("medusa", 1),), len(text)))
     view.finish()
@@ -164,7 +164,7 @@ def test_another_style_moves_nothing(qapp: object) -> None:
 
 def test_an_answer_can_be_restyled_while_it_streams(qapp: object) -> None:
     answer = answer_of_all_kinds()
-    view = AnswerDocument(QTextDocument(), DARKER)
+    view = StreamedDocument(QTextDocument(), DARKER)
     for i, one in enumerate(answer.steps):
         view.append(one)
         if i == len(answer.steps) // 2:
@@ -175,7 +175,7 @@ def test_an_answer_can_be_restyled_while_it_streams(qapp: object) -> None:
 
 def test_accepted_tokens_are_tinted_in_code_and_keep_its_colours(qapp: object) -> None:
     text = b"```python\ndef f(): pass\n```\n"
-    view = AnswerDocument(QTextDocument(), STYLE)
+    view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (text,), (TokenSource("medusa", 2),), len(text)))
     view.finish()
     words = [
@@ -203,7 +203,7 @@ class Hungry(QTextDocument):
 
 def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot) -> None:
     document = Hungry()
-    view = AnswerDocument(document, STYLE)
+    view = StreamedDocument(document, STYLE)
     text = "![pic](file:///etc/passwd) ![web](https://x/y.png) <img src='file:///a'> [l](file:///b)"
     view.finish(generation_done(text))
     document.setTextWidth(300)
@@ -219,7 +219,7 @@ def test_steps_touch_only_the_end_of_the_document(qapp: object) -> None:
     document = QTextDocument()
     # Changes are reported once there is a layout to report them to.
     assert document.documentLayout() is not None
-    view = AnswerDocument(document, STYLE)
+    view = StreamedDocument(document, STYLE)
     changes: list[tuple[int, int]] = []
     document.contentsChange.connect(
         lambda at, _removed, added: changes.append((document.characterCount() - at, added))

@@ -6,16 +6,15 @@ import pytest
 from PySide6.QtGui import QTextCursor
 from pytestqt.qtbot import QtBot
 
-from app.chat.messages.answer_document import AnswerDocument
 from app.chat.messages.text_view import InertDocument, TextView
 from medusa_core.messages import TARGET
 from tests.support.window.rendered import STYLE
-from tests.support.window.streamed_answers import step
+from tests.support.window.streamed_answers import StreamedDocument, step
 
 
 def shown(qtbot: QtBot, source: str) -> TextView:
     document = InertDocument()
-    answer = AnswerDocument(document, STYLE)
+    answer = StreamedDocument(document, STYLE)
     answer.append(step(0, (source.encode(),), (TARGET,), len(source.encode())))
     answer.finish()
     view = TextView(document, "Answer")

@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtGui import QColor, QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.messages.answer_document import AnswerDocument
 from app.chat.messages.text_view import (
     InertDocument,
     TextView,
@@ -17,7 +16,7 @@ from app.chat.messages.text_view import (
 from app.widgets.qt_text import passed_on
 from medusa_core.messages import TokenSource
 from tests.support.window.rendered import STYLE
-from tests.support.window.streamed_answers import step
+from tests.support.window.streamed_answers import StreamedDocument, step
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_a_frame_is_drawn_around_the_text_and_its_marks_stay(
     qtbot: QtBot, source: str, word: str
 ) -> None:
     document = InertDocument()
-    answer = AnswerDocument(document, STYLE)
+    answer = StreamedDocument(document, STYLE)
     answer.append(step(0, (source.encode(),), (TokenSource("medusa", 1),), len(source.encode())))
     answer.finish()
     view = TextView(document, "Answer")
