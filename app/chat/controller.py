@@ -28,7 +28,6 @@ from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.missing_fonts import FontHints
 from medusa_core.chats.conversation import (
@@ -76,7 +75,6 @@ class ChatController(QObject):
         answer_started: This answer (an `AnswerMessage`) is shown; it may be complete.
         answer_ended: An answer of the conversation that is shown is complete, stopped or failed.
         chat_started: Another conversation is shown.
-        marking_changed: Tokens are marked in another way (a `Marking`).
         prompt_sent: A turn (`Conversation`, `Turn`) waits for its answer.
         ended: A turn (`Conversation`, `Turn`) has the answer that it will have.
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
@@ -90,7 +88,6 @@ class ChatController(QObject):
     answer_started = Signal(object)
     answer_ended = Signal()
     chat_started = Signal()
-    marking_changed = Signal(object)
     prompt_sent = Signal(object, object)
     ended = Signal(object, object)
     taken_back = Signal(object, object)
@@ -133,16 +130,6 @@ class ChatController(QObject):
     def is_busy(self) -> bool:
         """Whether an answer of the conversation that is shown is being written."""
         return self.running.is_waiting(self.conversation)
-
-    @property
-    def marking(self) -> Marking:
-        """How accepted tokens are marked in the text."""
-        return self.path.marking
-
-    def show_marking(self, marking: Marking) -> None:
-        """Mark accepted tokens in another way."""
-        self.path.set_marking(marking)
-        self.marking_changed.emit(marking)
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:

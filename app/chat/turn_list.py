@@ -12,7 +12,6 @@ from app.chat.messages.message_widgets import (
     MessageWidget,
     UserMessage,
 )
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
     Answer,
@@ -35,7 +34,6 @@ class TurnList(QObject):
 
     Attributes:
         conversation: Whose path it is.
-        marking: How accepted tokens are marked.
         model_key: The model that answers now.
 
     Signals:
@@ -68,7 +66,6 @@ class TurnList(QObject):
         self._appearance = appearance
         self._shown: list[Shown] = []
         self.conversation = conversation
-        self.marking = Marking.HEADS
         self.model_key = ""
 
     @property
@@ -117,12 +114,6 @@ class TurnList(QObject):
             kept = None
         self._show_versions()
 
-    def set_marking(self, marking: Marking) -> None:
-        """Mark accepted tokens in another way."""
-        self.marking = marking
-        for answer in self.answers:
-            answer.set_marking(marking)
-
     def show_model(self, model_key: str) -> None:
         """Another model answers now."""
         self.model_key = model_key
@@ -141,7 +132,7 @@ class TurnList(QObject):
             user.version_chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
             user.quoted.connect(self.quoted)
             self._view.add(user)
-        answer = AnswerMessage(turn.answer, self.marking, self._appearance)
+        answer = AnswerMessage(turn.answer, self._appearance)
         answer.regenerate_requested.connect(lambda: self.regenerate_requested.emit(place))
         answer.reroll_requested.connect(lambda token: self.reroll_requested.emit(place, token))
         answer.continue_requested.connect(lambda: self.continue_requested.emit(place))

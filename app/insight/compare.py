@@ -23,7 +23,6 @@ from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.compare_side import Side
 from app.insight.note import note
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from medusa_core.messages import (
@@ -61,7 +60,6 @@ class CompareDialog(QDialog):
     Attributes:
         sides: Left and right.
         edit: The prompt.
-        marking: How accepted tokens are marked.
 
     Signals:
         answer_started: A side's answer (an `AnswerMessage`) was requested.
@@ -96,7 +94,6 @@ class CompareDialog(QDialog):
         self._requests: dict[Side, Request] = {}
         self._failures: list[str] = []
         self._model = ""
-        self.marking = Marking.HEADS
         self.sides = (Side("left", appearance), Side("right", appearance))
         self.edit = QLineEdit()
         self.start_button = QPushButton(self.tr("Start both"))
@@ -132,12 +129,6 @@ class CompareDialog(QDialog):
         """The answers that are shown."""
         return tuple(side.answer for side in self.sides if side.answer is not None)
 
-    def set_marking(self, marking: Marking) -> None:
-        """Mark accepted tokens like this."""
-        self.marking = marking
-        for answer in self.answers:
-            answer.set_marking(marking)
-
     def reveal(self, request_id: str, tokens: range) -> None:
         """Frame some tokens of an answer, and none of the other."""
         for side in self.sides:
@@ -156,7 +147,7 @@ class CompareDialog(QDialog):
         for side in self.sides:
             session, request = f"compare-{self._make_id()}", self._make_id()
             settings = side.settings(seed, temperature)
-            self.answer_started.emit(side.begin(request, settings, self.marking))
+            self.answer_started.emit(side.begin(request, settings))
             question = Generate(
                 session,
                 request,

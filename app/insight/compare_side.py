@@ -11,7 +11,6 @@ from app.chat.conversation_view import ConversationView
 from app.chat.messages.answer_message import AnswerMessage
 from app.i18n.numbers import Number
 from app.insight.words import micro
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.choices import offer
 from app.widgets.naming import name_box
@@ -109,13 +108,13 @@ class Side(QWidget):
         self.rule_box.setEnabled(not is_running)
         self.rows_box.setEnabled(not is_running and self._has_tree)
 
-    def begin(self, request_id: str, settings: GenerateSettings, marking: Marking) -> AnswerMessage:
+    def begin(self, request_id: str, settings: GenerateSettings) -> AnswerMessage:
         """Replace the last answer by an empty one, and return that."""
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         content = AnswerText(self._reasoning)
         asked = Answer(request_id, settings, model=self.mode, content=content, is_running=True)
-        answer = AnswerMessage(asked, marking, self._appearance)
+        answer = AnswerMessage(asked, self._appearance)
         answer.show_waiting(self.tr("Waiting for its turn…"))
         self._view.add(answer)
         self.answer = answer

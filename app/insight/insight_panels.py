@@ -206,8 +206,6 @@ class Insight(QObject):
             )
             self.compare.answer_started.connect(self._watch)
             self.compare.answer_reported.connect(self._record_compared)
-            self.compare.set_marking(self._chat.marking)
-            self._chat.marking_changed.connect(self.compare.set_marking)
             self._announce_model()
         self.compare.show()
         self.compare.raise_()

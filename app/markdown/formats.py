@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from app.theme.legend import Mark
 from app.theme.text_style import (
     ACCEPTED,
     Ink,
+    Marking,
     MarkStyle,
 )
 
@@ -57,14 +57,6 @@ _UNDERLINES = {
 }
 
 
-class Marking(str, Enum):
-    """How much of where tokens came from is shown."""
-
-    OFF = "off"
-    ACCEPTED = "accepted"
-    HEADS = "heads"
-
-
 class LineLook(NamedTuple):
     """What the characters of a line share.
 
@@ -86,20 +78,18 @@ class Formats:
 
     Args:
         style: Colours and fonts.
-        marking: How much of where tokens came from is shown.
     """
 
-    def __init__(self, style: MarkStyle, marking: Marking) -> None:
+    def __init__(self, style: MarkStyle) -> None:
         self._style = style
-        self._marking = marking
         self._unit_px = style.text_size_pt * 96 / 72
         self.indent_px = round(1.7 * self._unit_px)
         self._of_chars = lru_cache(maxsize=512)(self._make_chars)
 
     def chars(self, span: Span, look: LineLook) -> QTextCharFormat:
         """Format of a span's characters."""
-        mark = span.mark if self._marking is not Marking.OFF else None
-        if mark and self._marking is Marking.ACCEPTED:
+        mark = span.mark if self._style.marking is not Marking.OFF else None
+        if mark and self._style.marking is Marking.ACCEPTED:
             mark = ACCEPTED
         return self._of_chars(span.style, span.href, span.ink, mark, look)
 

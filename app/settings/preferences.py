@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.markdown.formats import Marking
 from app.settings.declaration import Declaration, SettingsPage, declarations, setting
 from app.settings.kinds import (
     ChoiceKind,
@@ -25,6 +24,7 @@ from app.settings.kinds import (
 )
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM, ZOOM_STEP
+from app.theme.text_style import Marking
 from medusa_core.api import read_json, replace_text, with_home, without_home
 from medusa_core.errors import CheckpointError
 from medusa_core.loading.choice import (

@@ -18,6 +18,7 @@ from app.theme.legend import (
     Mark,
 )
 from app.theme.stylesheet import render_stylesheet
+from app.theme.text_style import Marking
 from app.theme.tokens import CONTRAST, DARK, LIGHT, MarkColour, Theme
 
 
@@ -38,12 +39,15 @@ class Appearance(QObject):
         theme: The colours that follow from it.
         scale: Sizes under the user's zoom.
         legend: Who drafts, and how their tokens are marked.
+        marking: Which tokens of answers are marked.
 
     Signals:
         changed: Theme or zoom are other ones now; draw again.
+        marking_changed: `marking` has another value; draw answers again.
     """
 
     changed = Signal()
+    marking_changed = Signal()
 
     def __init__(self, resources: Path) -> None:
         """Have the looks of the first start, which `use` applies.
@@ -59,6 +63,7 @@ class Appearance(QObject):
         self.choice = ThemeChoice.SYSTEM
         self.scale = FontScale(1.0, TEXT_FAMILY)
         self.legend = Legend()
+        self.marking = Marking.HEADS
         self.theme = self._chosen()
         self._applied: tuple[Theme, FontScale] | None = None
         _take_fusion()
@@ -103,6 +108,12 @@ class Appearance(QObject):
         if sheet != app.styleSheet():  # setting it again would style every widget anew: 0.1 s
             app.setStyleSheet(sheet)
         self.changed.emit()
+
+    def mark_tokens(self, marking: Marking) -> None:
+        """Choose which tokens of answers are marked."""
+        if marking is not self.marking:
+            self.marking = marking
+            self.marking_changed.emit()
 
     def mark(self, mark: Mark) -> MarkColour:
         """How tokens with a mark are coloured."""

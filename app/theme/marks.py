@@ -6,6 +6,7 @@ from app.theme.fonts import CODE_FAMILY, FontScale
 from app.theme.legend import Legend
 from app.theme.text_style import (
     CodeInks,
+    Marking,
     MarkStyle,
 )
 from app.theme.tokens import Theme
@@ -14,7 +15,9 @@ from app.theme.tokens import Theme
 CODE_SIZE = 0.93
 
 
-def mark_style(theme: Theme, scale: FontScale, legend: Legend) -> MarkStyle:
+def mark_style(
+    theme: Theme, scale: FontScale, legend: Legend, marking: Marking = Marking.HEADS
+) -> MarkStyle:
     """Colours and fonts of answers in a theme at a zoom, with the marks of some sources."""
     return MarkStyle(
         text=theme.text,
@@ -35,4 +38,5 @@ def mark_style(theme: Theme, scale: FontScale, legend: Legend) -> MarkStyle:
         mono_families=(CODE_FAMILY, "monospace"),
         text_size_pt=scale.point_size,
         mono_size_pt=scale.point_size * CODE_SIZE,
+        marking=marking,
     )

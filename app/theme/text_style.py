@@ -14,6 +14,14 @@ from app.theme.legend import (
 ACCEPTED = Mark("", 0)  # where whoever drafted a token has the same mark
 
 
+class Marking(str, Enum):
+    """How much of where tokens came from is shown."""
+
+    OFF = "off"
+    ACCEPTED = "accepted"
+    HEADS = "heads"
+
+
 class Ink(str, Enum):
     """What a piece of code is, as far as its colour goes."""
 
@@ -53,6 +61,7 @@ class MarkStyle:
         mono_families: Font families of code, best first.
         text_size_pt: Size of the text.
         mono_size_pt: Size of code.
+        marking: Which tokens are marked, and by what.
     """
 
     text: str
@@ -67,6 +76,7 @@ class MarkStyle:
     mono_families: tuple[str, ...]
     text_size_pt: float = 11.0
     mono_size_pt: float = 10.0
+    marking: Marking = Marking.HEADS
 
     def tint(self, mark: Mark) -> str:
         """Background of tokens with a mark."""

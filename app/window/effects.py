@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject
 from app.chat.chat_page import ChatPage
 from app.chat.controller import ChatController
 from app.engine.loaded_model import LoadedModel
-from app.markdown.formats import Marking
 from app.server.server_switch import ServerSwitch
 from app.settings.hub import hub_settings
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance, ThemeChoice
+from app.theme.text_style import Marking
 from app.window.commands.table import CommandTable
 from app.window.known_models import KnownModels
 from medusa_core.api import JobState
@@ -33,6 +33,7 @@ def apply_appearance(settings: SettingsStore, appearance: Appearance) -> None:
         "appearance",
         lambda now: appearance.use(ThemeChoice(now.theme), zoom=now.zoom, family=now.font_family),
     )
+    settings.follow("marking", lambda now: appearance.mark_tokens(Marking(now.marking)))
 
 
 def apply_to_chat(
@@ -49,12 +50,7 @@ def apply_to_chat(
         chat.records = now.records
         page.header.show_recording(now.records)
 
-    def mark(now: Preferences) -> None:
-        page.strip.show_marking(Marking(now.marking))
-        chat.show_marking(Marking(now.marking))
-
     settings.follow("records", record)
-    settings.follow("marking", mark)
     settings.follow("panel", lambda now: page.show_panel(now.shows_panel))
     settings.follow("hint", lambda now: page.empty.show_hint(not now.has_read_hint))
     settings.follow("shortcuts", lambda now: commands.use_keys(now.shortcuts))

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from PySide6.QtGui import QTextDocument
 
 from app.markdown.bounds import Bounds
-from app.markdown.formats import Formats, Marking
+from app.markdown.formats import Formats
 from app.markdown.reader import Reader
 from app.markdown.selection import Copied, Selection, copied, select
 from app.markdown.spans import utf16_length
 from app.markdown.writer import DocumentWriter
 from app.theme.legend import mark_of
-from app.theme.text_style import MarkStyle
+from app.theme.text_style import Marking, MarkStyle
 from medusa_core.chats.answer_text import NO_TOKEN, AnswerText, PartText
 from medusa_core.messages import TARGET, TokenSource
 
@@ -50,12 +50,12 @@ class AnswerDocument:
         content: The answer.
         document: Where to write; nobody else may change it.
         style: Colours and fonts.
-        marking: What to mark.
         bounds: How much is formatted, and how much shown in one turn.
         shows_reasoning: Show the reasoning; else the answer without it.
 
     Attributes:
         document: The document that is filled.
+        style: Colours and fonts, and what is marked.
         has_words: Whether the part has anything but white space.
     """
 
@@ -64,7 +64,6 @@ class AnswerDocument:
         content: AnswerText,
         document: QTextDocument,
         style: MarkStyle,
-        marking: Marking = Marking.HEADS,
         bounds: Bounds | None = None,
         shows_reasoning: bool = False,
     ) -> None:
@@ -72,9 +71,8 @@ class AnswerDocument:
         self.has_words = False
         self._content = content
         self._part = PartText(content, is_reasoning=shows_reasoning)
-        self._style = style
-        self._marking = marking
-        self._writer = DocumentWriter(document, content, self._formats())
+        self.style = style
+        self._writer = DocumentWriter(document, content, Formats(self.style))
         self._bounds = bounds or Bounds()
         self._reader = Reader(self._writer, self._part, bounds=self._bounds)
         self._start = self._num_read = self._revision = 0
@@ -100,17 +98,12 @@ class AnswerDocument:
         """Whether the end is shown as plain text, as there is too much to format."""
         return self._reader.plain_start is not None
 
-    @property
-    def marking(self) -> Marking:
-        """What is marked."""
-        return self._marking
-
     def refresh(self) -> str:
         """Show what was added to the answer, and return it as far as it is of this part."""
         if (self._part.start, self._content.revision) != (self._start, self._revision):
             self._start, self._revision = self._part.start, self._content.revision
             self._num_read = self._start
-            self._writer.clear(self._formats())
+            self._writer.clear(Formats(self.style))
             self._reader.restart(self._start)
         added = self._part[self._num_read :]
         self._num_read += len(added)
@@ -124,17 +117,17 @@ class AnswerDocument:
         """Show one turn's share of what is not shown yet."""
         self._reader.read_on()
 
-    def set_marking(self, marking: Marking) -> None:
-        """Choose what is marked."""
-        if marking is not self._marking:
-            self._marking = marking
-            self._rewrite()
-
     def restyle(self, style: MarkStyle) -> None:
-        """Change colours and fonts; positions stay."""
-        if style != self._style:
-            self._style = style
-            self._rewrite()
+        """Change colours, fonts and what is marked; positions stay."""
+        if style == self.style:
+            return
+        self.style = style
+        if len(self._part) - self._start <= self._bounds.rewrite:
+            self._writer.rewrite(Formats(style))
+            return
+        self._writer.clear(Formats(style))
+        self._reader.restart(self._start)
+        self._reader.read_on()
 
     def marked_ranges(self) -> tuple[MarkedRange, ...]:
         """Where accepted tokens are marked, in document order; none while marking is off.
@@ -143,7 +136,7 @@ class AnswerDocument:
             One range for each stretch of a token that stands together: a token with markup inside
             or at the end of a block may have several, a token that shows nothing has none.
         """
-        if self._marking is Marking.OFF:
+        if self.style.marking is Marking.OFF:
             return ()
         return tuple(found for found in self._ranges() if mark_of(found.source))
 
@@ -173,14 +166,3 @@ class AnswerDocument:
             last = MarkedRange(at, end, span.token, source) if known else None
         if last is not None:
             yield last
-
-    def _formats(self) -> Formats:
-        return Formats(self._style, self._marking)
-
-    def _rewrite(self) -> None:
-        if len(self._part) - self._start <= self._bounds.rewrite:
-            self._writer.rewrite(self._formats())
-            return
-        self._writer.clear(self._formats())
-        self._reader.restart(self._start)
-        self._reader.read_on()

@@ -28,9 +28,9 @@ from app.chat.messages.text_view import (
 )
 from app.chat.messages.thought_fold import ThoughtFold
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
+from app.theme.text_style import Marking, MarkStyle
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
 from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
@@ -75,7 +75,6 @@ class AnswerMessage(MessageWidget):
     def __init__(
         self,
         answer: Answer,
-        marking: Marking,
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
@@ -88,7 +87,6 @@ class AnswerMessage(MessageWidget):
         self._is_last = True
         self._lack = self.tr("Only answers of the chat can be gone on with.")
         self._hovered = NO_TOKEN
-        self._marking = marking
         self._selected = range(0)
         self._appearance = appearance
         self.fold: ThoughtFold | None = None
@@ -138,9 +136,8 @@ class AnswerMessage(MessageWidget):
         appearance, rich = self._appearance, InertDocument()
         self._view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
-        style = mark_style(appearance.theme, appearance.scale, appearance.legend)
         self.content.load_steps()
-        self._document = AnswerDocument(self.content, rich, style, self._marking)
+        self._document = AnswerDocument(self.content, rich, self._style())
         self.view.copy_by(self.document.selected)
         self._row = FigureRow(appearance)
         self._speaker = QLabel(self.answer.model)
@@ -158,6 +155,7 @@ class AnswerMessage(MessageWidget):
         self._column = QVBoxLayout(self)
         self._build()
         self.restyle()
+        appearance.marking_changed.connect(self.restyle)
         with self._announcer.quiet():  # what was there before isn't read aloud
             self.refresh()
         self.row.versions.show_version(*self._version)
@@ -256,16 +254,6 @@ class AnswerMessage(MessageWidget):
         place = self.view.cursorRect(cursor)
         return QRect(self.view.mapTo(self, place.topLeft()), place.size())
 
-    def set_marking(self, marking: Marking) -> None:
-        """Mark accepted tokens, or don't."""
-        self._marking = marking
-        if not self.is_populated:
-            return
-        for document in self._documents:
-            document.set_marking(marking)
-        self._show_behind()
-        self.select_tokens(self._selected)
-
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         if not self.is_populated:
@@ -273,7 +261,7 @@ class AnswerMessage(MessageWidget):
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.35))
         self.view.set_font(scale.font())
-        style = mark_style(self._appearance.theme, scale, self._appearance.legend)
+        style = self._style()
         self.document.restyle(style)
         self.view.bar_quotes(QColor(self._appearance.theme.border), style.text_size_pt * 96 / 72)
         if self.fold is not None:
@@ -281,6 +269,10 @@ class AnswerMessage(MessageWidget):
         self._show_behind()
         self.select_tokens(self._selected)
         self.row.restyle()
+
+    def _style(self) -> MarkStyle:
+        looks = self._appearance
+        return mark_style(looks.theme, looks.scale, looks.legend, looks.marking)
 
     @property
     def _documents(self) -> tuple[AnswerDocument, ...]:
@@ -293,7 +285,7 @@ class AnswerMessage(MessageWidget):
         if self.fold is None and not has_reasoning:
             return
         if self.fold is None:
-            self.fold = ThoughtFold(content, self._marking, self._appearance)
+            self.fold = ThoughtFold(content, self._appearance)
             self._column.insertWidget(2, self.fold)
         self.fold.refresh()
         self.fold.setVisible(has_reasoning)
@@ -330,7 +322,7 @@ class AnswerMessage(MessageWidget):
         self.view.menu_requested.connect(self._show_menu)
 
     def _hover(self, position: int) -> None:
-        is_off = position < 0 or self._marking is Marking.OFF
+        is_off = position < 0 or self._appearance.marking is Marking.OFF
         token = NO_TOKEN if is_off else self.document.token_at(position)
         if token != self._hovered:
             self._hovered = token

@@ -12,7 +12,6 @@ from app.chat.messages.text_view import (
     InertDocument,
     TextView,
 )
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from app.theme.text_style import MarkStyle
@@ -31,7 +30,6 @@ class ThoughtFold(QWidget):
     def __init__(
         self,
         content: AnswerText,
-        marking: Marking,
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
@@ -41,7 +39,7 @@ class ThoughtFold(QWidget):
         rich = InertDocument()
         self.view = TextView(rich, self.tr("Thought"))
         self.view.hide()
-        self.document = AnswerDocument(content, rich, self._style(), marking, shows_reasoning=True)
+        self.document = AnswerDocument(content, rich, self._style(), shows_reasoning=True)
         self.view.copy_by(self.document.selected)
         self.button = QToolButton()
         self.button.setProperty("class", "action")
@@ -83,7 +81,9 @@ class ThoughtFold(QWidget):
 
     def _style(self) -> MarkStyle:
         appearance = self._appearance
-        style = mark_style(appearance.theme, appearance.scale, appearance.legend)
+        style = mark_style(
+            appearance.theme, appearance.scale, appearance.legend, appearance.marking
+        )
         return replace(style, text=style.muted)
 
     def _open(self, is_open: bool) -> None:

@@ -24,9 +24,9 @@ from app.chat.strip.strip_painting import (
 from app.chat.strip.tally import StepTally
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.legend import Mark
+from app.theme.text_style import Marking
 from app.widgets.elided import ElidedBox, ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.naming import name_box
@@ -96,9 +96,11 @@ class StepsStrip(QFrame):
                 "same either way."
             ),
         )
-        self.marks_box.currentIndexChanged.connect(
+        self.marks_box.activated.connect(
             lambda index: self.marking_chosen.emit(Marking(self.marks_box.itemData(index)))
         )
+        appearance.marking_changed.connect(self._show_marking)
+        self._show_marking()
         self._column = QVBoxLayout(self)
         self._row = QHBoxLayout()
         self._build()
@@ -127,9 +129,8 @@ class StepsStrip(QFrame):
         self._marks = [Mark(source, head + 1) for head in range(num_heads)]
         self._show()
 
-    def show_marking(self, marking: Marking) -> None:
-        """Show that tokens are marked like this."""
-        self.marks_box.setCurrentIndex(self.marks_box.findData(marking))
+    def _show_marking(self) -> None:
+        self.marks_box.setCurrentIndex(self.marks_box.findData(self._appearance.marking))
 
     def begin(self, *, has_answers: bool = False) -> None:
         """Forget the last answer.

@@ -12,7 +12,6 @@ from PySide6.QtGui import QTextDocument
 from app.chat.messages.answer_document import AnswerDocument
 from app.chat.messages.answer_message import AnswerMessage
 from app.markdown.bounds import Bounds
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.theme.text_style import MarkStyle
 from medusa_core.chats import conversation as chats
@@ -117,11 +116,10 @@ class StreamedDocument(AnswerDocument):
         self,
         document: QTextDocument,
         style: MarkStyle = STYLE,
-        marking: Marking = Marking.HEADS,
         bounds: Bounds | None = None,
     ) -> None:
         self.content = AnswerText()
-        super().__init__(self.content, document, style, marking, bounds)
+        super().__init__(self.content, document, style, bounds)
 
     def append(self, *steps: StepDone) -> None:
         self.content.append(*steps)
@@ -138,7 +136,7 @@ class StreamedMessage(AnswerMessage):
     def __init__(self, appearance: Appearance, content: AnswerText | None = None) -> None:
         answer = chats.Answer("a", GenerateSettings(), model="Fake", is_running=True)
         answer.content = content or AnswerText()
-        super().__init__(answer, Marking.HEADS, appearance)
+        super().__init__(answer, appearance)
 
     def append(self, step: StepDone) -> None:
         self.content.append(step)

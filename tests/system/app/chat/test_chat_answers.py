@@ -17,7 +17,7 @@ from app.chat.messages.text_view import (
     TextView,
     plain_document,
 )
-from app.markdown.formats import Marking
+from app.theme.text_style import Marking
 from app.theme.tokens import DARK, LIGHT
 from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, StopReason
@@ -63,13 +63,13 @@ def test_marks_can_be_switched_off_and_on(qtbot: QtBot, open_ready: Open) -> Non
     text = answer.view.toPlainText()
     ranges = answer.marked_ranges()
     assert len(underlines(answer)) == 3  # none and two heads
-    window.page.strip.show_marking(Marking.OFF)
-    assert answer.document.marking is Marking.OFF
+    window.settings.set(marking=Marking.OFF.value)
+    assert answer.document.style.marking is Marking.OFF
     assert answer.marked_ranges() == ()
     assert underlines(answer) == {""}
     assert answer.view.toPlainText() == text
     QTest.keyClick(window.page.strip.marks_box, Qt.Key.Key_Down)
-    assert answer.document.marking is Marking.ACCEPTED
+    assert answer.document.style.marking is Marking.ACCEPTED
     assert answer.marked_ranges() == ranges
     assert len(underlines(answer)) == 2
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.insight.compare import verdict
-from app.markdown.formats import Marking
+from app.theme.text_style import Marking
 from medusa_core.messages import (
     Cancel,
     CloseSession,
@@ -66,16 +66,16 @@ def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
     qtbot: QtBot, open_ready: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, engine = open_ready()
-    window.page.strip.show_marking(Marking.ACCEPTED)
+    window.settings.set(marking=Marking.ACCEPTED.value)
     dialog = window.insight.open_compare()
     dialog.edit.setText("Hello")
     dialog.start()
     qtbot.waitUntil(lambda: bool(dialog.verdict))
     assert all(r.records for r in engine.of_kind(Generate) if isinstance(r, Generate))
     plain, medusa = dialog.answers
-    assert {answer.document.marking for answer in dialog.answers} == {Marking.ACCEPTED}
-    window.page.strip.show_marking(Marking.OFF)
-    assert {answer.document.marking for answer in dialog.answers} == {Marking.OFF}
+    assert {answer.document.style.marking for answer in dialog.answers} == {Marking.ACCEPTED}
+    window.settings.set(marking=Marking.OFF.value)
+    assert {answer.document.style.marking for answer in dialog.answers} == {Marking.OFF}
     cards: list[str] = []
     monkeypatch.setattr(QToolTip, "showText", lambda _at, html, _view: cards.append(html))
     medusa.token_hovered.emit(1)

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.markdown.formats import Marking
+from app.theme.text_style import Marking
 from app.settings.declaration import SettingsPage
 from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of

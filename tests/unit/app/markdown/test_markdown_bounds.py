@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,6 @@ from app.markdown.bounds import (
     TABLE_COLUMNS,
     Bounds,
 )
-from app.markdown.formats import Marking
 from app.markdown.model import (
     LINE_BREAK,
     CodeBlock,
@@ -37,6 +37,7 @@ from app.markdown.parser import MarkdownParser, Parsed
 from app.markdown.plain import plain_blocks
 from app.markdown.reader import Reader
 from app.theme.appearance import Appearance
+from app.theme.text_style import Marking
 from medusa_core.messages import TARGET, TokenSource
 from tests.support.engine.by_turns import by_turns
 from tests.support.window.markdown_samples import wild_documents
@@ -315,10 +316,10 @@ def test_a_long_answer_is_written_anew_turn_by_turn(qapp: object) -> None:
     view.append(step(0, (text.encode(),), (TokenSource("medusa", 1),), len(text)))
     ended(view, generation_done(text))
     before = contents(view.document)
-    view.set_marking(Marking.OFF)
+    view.restyle(replace(STYLE, marking=Marking.OFF))
     assert view.is_behind
     assert view.content.text == text
-    view.set_marking(Marking.HEADS)
+    view.restyle(replace(STYLE, marking=Marking.HEADS))
     while view.is_behind:
         view.show_more()
     assert contents(view.document) == before
@@ -350,7 +351,7 @@ def test_a_long_line_is_cut_between_words_wherever_plain_text_begins() -> None:
     pieces = [text[:1_000], text[1_000:9_000], text[9_000:9_001], text[9_001:]]
     shown = []
     for parts in ([text], pieces):
-        view, end = StreamedDocument(QTextDocument(), STYLE, Marking.OFF), 0
+        view, end = StreamedDocument(QTextDocument(), replace(STYLE, marking=Marking.OFF)), 0
         for number, part in enumerate(parts):
             end += len(part)
             view.append(step(number, (part.encode(),), (TARGET,), end))

@@ -13,8 +13,8 @@ from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.code_headers import CodeHeader
 from app.chat.messages.copy_button import COPIED
 from app.chat.messages.message_widgets import UserMessage
-from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
+from app.theme.text_style import Marking
 from medusa_core.chats.answer_text import AnswerText
 from medusa_core.messages import TARGET, THINK_TAGS, Generate, ReasoningFormat, Role
 from tests.support.window.driving import ask
@@ -233,9 +233,9 @@ def test_no_card_is_shown_where_nothing_is_marked(qtbot: QtBot, appearance: Appe
     message = answered(qtbot, appearance, "One ", "two")
     received: list[int] = []
     message.token_hovered.connect(received.append)
-    message.set_marking(Marking.OFF)
+    appearance.mark_tokens(Marking.OFF)
     message.view.hovered.emit(1)
     assert not received
-    message.set_marking(Marking.HEADS)
+    appearance.mark_tokens(Marking.HEADS)
     message.view.hovered.emit(1)
     assert received == [0]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
-from app.markdown.formats import Marking
 from app.theme.legend import Mark
 from app.theme.text_style import (
     CodeInks,
+    Marking,
     MarkStyle,
 )
 from medusa_core.messages import TARGET, TokenSource
@@ -142,10 +144,10 @@ def test_marks_can_be_switched_off_and_on(qapp: object) -> None:
     answer = answer_of_all_kinds()
     view = stream(answer)
     before, ranges = contents(view.document), view.marked_ranges()
-    view.set_marking(Marking.OFF)
+    view.restyle(replace(STYLE, marking=Marking.OFF))
     assert underlined_positions(view.document) == set()
     assert view.marked_ranges() == ()
-    view.set_marking(Marking.HEADS)
+    view.restyle(replace(STYLE, marking=Marking.HEADS))
     assert contents(view.document) == before
     assert view.marked_ranges() == ranges
 
