@@ -119,7 +119,7 @@ def test_escape_stops_an_answer_in_prefill(qtbot: QtBot, window: MainWindow) -> 
     assert answer.done is not None
     assert answer.done.stop_reason is StopReason.CANCELLED
     assert answer.done.num_steps == 0
-    assert ask(qtbot, window, "Who are you?").has_text
+    assert ask(qtbot, window, "Who are you?").content.text
 
 
 @pytest.mark.usefixtures("slow_engine")
@@ -128,7 +128,7 @@ def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
 ) -> None:
     window.chat.send(STORY)
     answer = window.chat.answers[-1]
-    qtbot.waitUntil(lambda: answer.has_text, timeout=TIMEOUT_MS)
+    qtbot.waitUntil(lambda: bool(answer.content.text), timeout=TIMEOUT_MS)
     QTest.keyClick(window, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     assert answer.done is not None
@@ -173,7 +173,7 @@ def test_a_prompt_longer_than_the_context_is_refused_and_given_back(
     assert card.hint
     assert window.chat.answers == ()
     window.page.composer.clear()
-    assert ask(qtbot, window, "Who are you?").has_text
+    assert ask(qtbot, window, "Who are you?").content.text
 
 
 @pytest.mark.expects_errors
@@ -200,7 +200,7 @@ def test_stopping_twice_or_without_an_answer_does_no_harm(
     window.chat.stop()
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
     engine.submit(Cancel("no", "such"))
-    assert ask(qtbot, window, "Who are you?").has_text
+    assert ask(qtbot, window, "Who are you?").content.text
 
 
 def test_its_own_answer_is_an_equilibrium_until_a_token_is_changed(
@@ -273,7 +273,7 @@ def test_a_chat_longer_than_the_context_goes_on_and_says_what_is_left_out(
     page.composer.set_text("hello there")
     qtbot.waitUntil(lambda: "earlier messages don't fit" in page.context_label.text())
     answer = ask(qtbot, window, "")
-    assert answer.has_text
+    assert answer.content.text
     assert len(window.chat.answers) == 7  # nothing of the chat itself is gone
 
 

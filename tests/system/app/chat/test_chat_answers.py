@@ -163,7 +163,7 @@ def test_an_answer_goes_on_while_another_conversation_is_shown(
     engine.gate.clear()
     window.chat.send("long")
     first = window.chat.conversation
-    qtbot.waitUntil(lambda: window.chat.answers[0].has_text)
+    qtbot.waitUntil(lambda: bool(window.chat.answers[0].content.text))
     window.chat.new_chat()
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.running)

@@ -26,7 +26,7 @@ def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_ready:
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert len(engine.of_kind(Cancel)) == 1
     answer = window.chat.answers[0]
-    assert not answer.has_text
+    assert not answer.content.text
     assert figure_texts(answer) == ("Stopped before the first word",)
     engine.gate.set()
     ask(qtbot, window, "next")
@@ -39,7 +39,7 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_r
     engine.gate.clear()
     window.chat.send("go on")
     answer = window.chat.answers[0]
-    qtbot.waitUntil(lambda: answer.has_text)
+    qtbot.waitUntil(lambda: bool(answer.content.text))
     assert window.page.composer.button.accessibleName() == "Stop"
     window.page.composer.button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -65,7 +65,7 @@ def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_re
     assert window.chat.conversation.turns == []
     engine.script = Script()
     window.page.composer.clear()
-    assert ask(qtbot, window, "again").has_text
+    assert ask(qtbot, window, "again").content.text
 
 
 def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_ready: Open) -> None:
@@ -149,7 +149,7 @@ def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
     engine.gate.clear()
     window.chat.send("go on")
     (shown,) = window.chat.answers
-    qtbot.waitUntil(lambda: shown.has_text)
+    qtbot.waitUntil(lambda: bool(shown.content.text))
     window.loaded_model.load(ModelChoice("Next", Path("/next")))
     window.chat.stop()
     qtbot.waitUntil(lambda: window.loaded_model.choice.name == "Next" and not window.chat.is_busy)

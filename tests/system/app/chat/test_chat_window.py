@@ -175,7 +175,7 @@ def test_a_new_chat_begins_even_while_the_old_one_is_answered(
     window, engine = open_ready(Script(answer=LONG), 2)
     engine.gate.clear()
     window.chat.send("old")
-    qtbot.waitUntil(lambda: window.chat.answers[0].has_text)
+    qtbot.waitUntil(lambda: bool(window.chat.answers[0].content.text))
     old_session = window.chat.conversation.session_id
     QTest.keySequence(window, QKeySequence(QKeySequence.StandardKey.New))
     assert window.page.conversation.messages == ()

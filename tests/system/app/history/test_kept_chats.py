@@ -76,7 +76,7 @@ def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
     assert figure_texts(after) == figure_texts(before)
     assert after.row.versions.text == "2/2"
     answer = ask(qtbot, window, "three")
-    assert answer.has_text
+    assert answer.content.text
     requested = engine.of_kind(Generate)[-1].messages
     assert [message.content for message in requested][::2] == ["one", "two", "three"]
     assert requested[1].token_ids

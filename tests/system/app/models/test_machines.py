@@ -209,7 +209,7 @@ def test_out_of_reach_the_model_before_answers_and_the_card_says_why(
     qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
     assert errors(window)[0].message == "the lab can't be reached: nothing answers there."
     assert window.loaded_model.choice.name == "Llama-Pebble"
-    assert ask(qtbot, window, "Hello").has_text
+    assert ask(qtbot, window, "Hello").content.text
 
 
 def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
@@ -227,7 +227,7 @@ def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
     window.settings.set(is_offline=False)
     window.loaded_model.load()
     qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
-    assert ask(qtbot, window, "Hello?").has_text
+    assert ask(qtbot, window, "Hello?").content.text
 
 
 def test_a_machine_that_is_removed_answers_no_more(

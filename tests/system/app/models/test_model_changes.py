@@ -86,7 +86,7 @@ def test_a_model_that_rests_gives_its_memory_back_and_wakes_with_the_next_messag
     window.chat.send("Are you there?")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert len(engine.of_kind(LoadModel)) == num_loads + 1
-    assert window.chat.answers[-1].has_text
+    assert window.chat.answers[-1].content.text
 
 
 def test_the_last_model_is_remembered(open_ready: Open, qtbot: QtBot, tmp_path: Path) -> None:

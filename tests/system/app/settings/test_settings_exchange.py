@@ -139,7 +139,7 @@ def test_an_import_is_shown_then_done_and_can_be_undone(
     assert window._appearance.theme.is_dark
     assert window.commands.keys("stop") == "F2"
     assert window.page.settings_panel.isVisible()
-    assert window.chat.marking.value == "accepted"
+    assert window._appearance.marking.value == "accepted"
     assert [presets.box.itemText(n) for n in range(presets.box.count())][-2:] == ["Mine", "Theirs"]
     assert_undone(window, usual, tmp_path)
     assert_exported(window, exchange, tmp_path, monkeypatch)

@@ -277,4 +277,4 @@ def test_a_dead_engine_is_replaced_and_what_was_asked_comes_back(
     assert "started again" in errors(window)[0].message
     assert "precious words" in window.page.composer.text
     window.page.composer.clear()
-    assert ask(qtbot, window, "again").has_text
+    assert ask(qtbot, window, "again").content.text
