@@ -12,7 +12,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.theme.text_style import Marking
 from app.settings.declaration import SettingsPage
 from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of
@@ -28,6 +27,7 @@ from app.settings.preferences import (
 from app.settings.storage_page import StoragePage
 from app.settings.store import SettingsStore
 from app.settings.token_box import TokenBox
+from app.theme.text_style import Marking
 from app.window.commands.shortcuts_page import ShortcutsPage
 from app.window.settings_pages import ModelsPage
 from medusa_core.api import History, HubSettings, exported_names
@@ -130,11 +130,11 @@ def test_effects_run_at_the_start_as_they_do_on_a_change(
     assert kept.followed == EFFECTS - {"server"}
     assert not window.chat.records
     assert not page.header.record_action.isChecked()
-    assert window.chat.marking is Marking.OFF
+    assert window._appearance.marking is Marking.OFF
     assert page.strip.marks_box.currentData() == "off"
     assert page.settings_panel.isVisible()
     page.header.record_action.trigger()
-    page.strip.marks_box.setCurrentIndex(2)
+    page.strip.marks_box.activated.emit(2)
     page.header.panel_button.click()
     stored = load_preferences(tmp_path)
     assert (stored.records, stored.marking, stored.shows_panel) == (True, "heads", False)
