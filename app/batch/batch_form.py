@@ -162,24 +162,27 @@ class BatchForm(QWidget):
                 'One JSON object a line: {"id": …, "prompt": "…"}, or "messages" as in a chat.'
             ),
         )
-        explain(self.out_button, self.tr("What is in it already is kept, and not done again."))
-        explain(self.rule_box, self.tr("Where tokens are drawn, the same are drawn each time."))
+        explain(
+            self.out_button, self.tr("Answers that it already has are kept and not computed again.")
+        )
+        explain(self.rule_box, self.tr("With sampling, the same seed gives the same answers."))
         explain(
             self.memory_box,
             self.tr("Layers of the model that have no room in it are read from disk as needed."),
         )
         explain(
             self.disk_button,
-            self.tr("Weights, cache and activations that have no room in memory lie there."),
+            self.tr("Weights, KV cache and activations that don't fit in memory are stored there."),
         )
         explain(
             self.policy_box,
             self.tr(
-                "What lies in memory and what on the disk, and in what blocks is computed. "
-                "Files come from the command plan --throughput --json."
+                "Where weights, KV cache and activations are stored, and how many "
+                "conversations are computed together. medusa plan --throughput --json writes "
+                "such a file."
             ),
         )
-        self.policy_box.addItems([self.tr("the best that is found"), ""])
+        self.policy_box.addItems([self.tr("the fastest that is found"), ""])
         self.use_policy(None)
         explain(
             self.cache_box,

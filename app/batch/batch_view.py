@@ -30,7 +30,7 @@ from medusa_core.api import BatchState, read_rows
 _STAGES = {
     "starting": QT_TRANSLATE_NOOP("Batch", "Loading the model"),
     "answering": QT_TRANSLATE_NOOP("Batch", "The model answers"),
-    "paused": QT_TRANSLATE_NOOP("Batch", "Paused; what is answered is kept"),
+    "paused": QT_TRANSLATE_NOOP("Batch", "Paused; finished answers are kept"),
     "done": QT_TRANSLATE_NOOP("Batch", "All lines are done"),
     "failed": QT_TRANSLATE_NOOP("Batch", "It stopped"),
 }

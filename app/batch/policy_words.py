@@ -77,21 +77,22 @@ def schedule_words(policy: Policy) -> str:
 def _attention_words(policy: Policy) -> str:
     if policy.attention == Tier.MEMORY.value:
         where = QCoreApplication.translate(
-            "Batch", "Attention is computed in the computer's memory, where the cache lies."
+            "Batch", "Attention is computed by the processor, beside the KV cache in memory."
         )
     elif policy.cache.below:
         where = QCoreApplication.translate(
-            "Batch", "Attention is computed here; cached rows from below are brought up ahead."
+            "Batch",
+            "Attention is computed on the device; offloaded rows of the KV cache are prefetched.",
         )
     else:
-        where = QCoreApplication.translate("Batch", "Attention is computed here.")
+        where = QCoreApplication.translate("Batch", "Attention is computed on the device.")
     texts = [where]
     if policy.cache_format:
-        texts.append(QCoreApplication.translate("Batch", "The cache is kept in 4 bits."))
+        texts.append(QCoreApplication.translate("Batch", "The KV cache has 4 bits."))
     if policy.attended:
         texts.append(
             QCoreApplication.translate(
-                "Batch", "It takes the values of the {0} rows of the largest weights."
+                "Batch", "Only the {0} rows with the largest attention weights are used."
             ).format(policy.attended)
         )
     return " ".join(texts)
@@ -118,7 +119,7 @@ def answers_part(forecast: float | None, tokens_per_s: float) -> PartRate:
 
 def compared_words(part: PartRate) -> str:
     """All of a part, to be read aloud."""
-    text = QCoreApplication.translate("Batch", "{0}: forecast {1}, reached {2}").format(
+    text = QCoreApplication.translate("Batch", "{0}: forecast {1}, actual {2}").format(
         part_name(part), rate_words(part.forecast, part.unit), rate_words(part.reached, part.unit)
     )
     if not part.binds:

@@ -66,7 +66,7 @@ class DiagnosticsDialog(QDialog):
         self._examine, self._compose = examine, compose
         self.tasks = Tasks()
         self.table = RowTable(
-            self.tr("Checks"), (self.tr("Finding"), self.tr("What was looked at"), self.tr("Works"))
+            self.tr("Checks"), (self.tr("Finding"), self.tr("Check"), self.tr("Works"))
         )
         self.preview = QPlainTextEdit()
         self.preview.setReadOnly(True)

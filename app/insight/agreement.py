@@ -119,8 +119,8 @@ def describe_agreement(table: Agreement) -> str:
     shown_text = (
         QT_TRANSLATE_NOOP(
             "Insight",
-            "{0:,} of the {1:,} tokens of answers are what the model puts there, all computed in "
-            "one pass; questions and the chat format's own tokens (·) aren't counted.",
+            "{0:,} of the {1:,} answer tokens are the model's own choice, computed in one "
+            "pass; questions and the chat format's own tokens (·) aren't counted.",
         )
         if any(cell.mark == GIVEN for cell in table.cells)
         else QT_TRANSLATE_NOOP(
@@ -135,7 +135,7 @@ def describe_agreement(table: Agreement) -> str:
     cell = table.cells[table.bonus]
     return QCoreApplication.translate(
         "Insight",
-        "{0} From your edit on, they part behind “{1}” (token {2:,}). There "
-        "the model goes on with “{3}”, the bonus token (★): it is what the model writes behind "
-        "all inputs up to there. In decoding, the inputs behind it would be dropped.",
+        "{0} From your edit on, they differ after “{1}” (token {2:,}). There the model "
+        "continues with “{3}”, the bonus token (★): it follows all inputs up to there. "
+        "Decoding would drop the inputs after it.",
     ).format(described, cell.text, Number(table.bonus + 1), cell.output)

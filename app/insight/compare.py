@@ -264,8 +264,8 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact:
         ).format(Number(num_same), speed)
     return QCoreApplication.translate(
         "Insight",
-        "The texts part after {0:,} tokens. On devices that round differently "
-        "by the number of rows, that happens where two scores are as good as equal.{1}",
+        "The texts differ after {0:,} tokens. That happens where two scores are almost equal, "
+        "on devices whose rounding depends on the number of rows.{1}",
     ).format(Number(num_same), speed)
 
 

@@ -20,10 +20,10 @@ from medusa_core.messages import ChatMessage, Event, Failed, Verified, Verify
 
 HELP = QT_TRANSLATE_NOOP(
     "Insight",
-    "The model reads all inputs at once and says behind each what it would write next. Where that "
-    "is the next input everywhere, the text is an equilibrium: the model writes it itself. "
-    "Double-click an input (or press F2) to change it, and see where the outputs part. ␣ is a "
-    "space, ⏎ a line's end; most words begin with their space.",
+    "The model reads all inputs in one pass and predicts the next token after each. If each "
+    "prediction equals the next input, the text is an equilibrium: the model would write it "
+    "itself. Double-click an input (or press F2) to change it, and see where the outputs "
+    "differ. ␣ is a space, ⏎ a line's end; most words begin with their space.",
 )
 
 

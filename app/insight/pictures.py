@@ -36,7 +36,7 @@ def save_picture(view: TreeView, path: Path) -> None:
     ending = path.suffix.lower()
     if ending not in (".svg", ".png"):
         raise PictureError(
-            QCoreApplication.translate("Insight", "“{0}” is no name of a picture.").format(
+            QCoreApplication.translate("Insight", "“{0}” isn't the name of a picture.").format(
                 path.name
             ),
             QCoreApplication.translate("Insight", "End it with .svg or .png."),

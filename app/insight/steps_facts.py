@@ -57,7 +57,7 @@ def describe_answer(
     """
     tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
     around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
-    times = QCoreApplication.translate("Insight", "{0}, {1} of it besides these parts").format(
+    times = QCoreApplication.translate("Insight", "{0}, {1} of it outside these parts").format(
         micro(seconds), micro(around)
     )
     text = [
@@ -78,7 +78,7 @@ def describe_answer(
         text.append(
             QCoreApplication.translate(
                 "Insight",
-                "{0:,} tokens of the prompt were read again: no state was known behind them.",
+                "{0:,} prompt tokens were read again: no recurrent state was saved for their end.",
             ).format(Number(done.num_reread_tokens))
         )
     memory = memory_of(loaded)

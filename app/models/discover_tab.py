@@ -262,8 +262,8 @@ class DiscoverTab(QWidget):
         if offer.is_heads:
             shape = offer.heads
             note = self.tr(
-                "{0}\nFor models {1:,} wide. Once it is here, it can be chosen with such a model "
-                "under Installed.\n{2}"
+                "{0}\nFor models with a hidden size of {1:,}. After the download, choose it "
+                "with such a model under Installed.\n{2}"
             ).format(heads_note(offer), Number(shape.reads_width or shape.hidden_size), note)
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
         if offer.is_heads:

@@ -40,7 +40,7 @@ class DraftBox(ChoiceBox):
         explain(
             self,
             self.tr(
-                "A smaller model with the same tokens drafts what the large one says. It takes "
+                "A smaller model with the same vocabulary drafts the next tokens. It needs "
                 "memory of its own, and helps most where the large one is slow."
             ),
         )

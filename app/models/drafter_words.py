@@ -35,7 +35,7 @@ def drafter_note(offer: PairOffer) -> str:
         sentences[-1] = f"{sentences[-1].removesuffix('.')} ({on_disk(nbytes)})."
     if drafter.is_unverified:
         sentences.append(
-            QCoreApplication.translate("Library", "Not verified: its makers describe it so.")
+            QCoreApplication.translate("Library", "Not verified: this is its makers' description.")
         )
     if drafter.licence:
         licence = QCoreApplication.translate("Library", "Licence: {0}.")
@@ -88,6 +88,6 @@ def _published_for(bases: Iterable[str]) -> str:
     base = next(iter(bases), "")
     if not base:
         return QCoreApplication.translate(
-            "Library", "Its makers don't say for which model; its name does."
+            "Library", "Its makers don't name its model; it is inferred from the file's name."
         )
     return QCoreApplication.translate("Library", "Published for {0}.").format(base)

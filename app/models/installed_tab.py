@@ -110,7 +110,7 @@ class InstalledTab(QWidget):
         self.delete_button = QPushButton(self.tr("Delete"))
         self.reveal_button = QPushButton(self.tr("Show folder"))
         self.train_button = QPushButton(self.tr("Train heads…"))
-        self.train_button.setToolTip(self.tr("Make this model faster by heads of its own."))
+        self.train_button.setToolTip(self.tr("Train heads that make this model faster."))
         self.import_button = QPushButton(self.tr("Import model…"))
         self.quantized_button = QPushButton(self.tr("Delete copies"))
         self.quantized_button.setToolTip(
@@ -335,7 +335,7 @@ class InstalledTab(QWidget):
             self._show_problem(error_text(error))
             return
         self.status_label.setText(
-            self.tr("{0}: {1}. Download it again to mend it.").format(
+            self.tr("{0}: {1}. Download it again to repair it.").format(
                 item.title, "; ".join(problems)
             )
             if problems

@@ -46,7 +46,7 @@ _INTRODUCTION = QT_TRANSLATE_NOOP(
 )
 _OPEN_WAY = QT_TRANSLATE_NOOP(
     "Library",
-    "The way there isn't encrypted: whoever is on it can read what you write, and the key.",
+    "The connection isn't encrypted: others on the network can read what you write, and the key.",
 )
 
 

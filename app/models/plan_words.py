@@ -79,8 +79,8 @@ def plan_notes(
     if choice is not None and budget is not None and _is_made_anew(config, choice, budget):
         yield QCoreApplication.translate(
             "Library",
-            "On a card its weights are made anew as nf4, which loses a little more: 2 % more bits "
-            "per byte than in the file, measured on the demo model.",
+            "On a graphics card its weights are requantized to nf4, which loses a little more: "
+            "2 % more bits per byte than the file, measured on the demo model.",
         )
 
 

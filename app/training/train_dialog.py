@@ -164,9 +164,8 @@ class TrainDialog(JobDialog):
 
     def _needs_shown(self, needs: HeadsNeeds) -> str:
         return self.tr(
-            "Memory {0} at the worst moment · disk {1}, states and checkpoints together · "
-            "the model writes {2} tokens/s · about {3} · "
-            "to expect: {4:.1f} tokens per step"
+            "Peak memory {0} · disk {1} for states and checkpoints · the model writes {2} "
+            "tokens/s · about {3} · expected: {4:.1f} tokens per step"
         ).format(
             on_disk(needs.peak_bytes),
             on_disk(needs.disk_bytes),

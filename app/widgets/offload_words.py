@@ -101,7 +101,7 @@ def cpu_plan_words(planned: CpuPlan) -> str:
     elif plain:
         lines.append(
             QCoreApplication.translate(
-                "Library", "About {0} tokens/s without guesses (an estimate)."
+                "Library", "About {0} tokens/s without drafts (an estimate)."
             ).format(speed(plain))
         )
     if planned.offers:
@@ -122,6 +122,7 @@ def _cpu_reason(parts: CpuParts) -> str:
         return QCoreApplication.translate("Library", "You have chosen this.")
     if parts.reason is CpuReason.FASTER:
         return QCoreApplication.translate(
-            "Library", "A step takes {0:.0f} ms so, and {1:.0f} ms with layers read anew."
+            "Library",
+            "A step takes {0:.0f} ms this way, and {1:.0f} ms with layers streamed to the card.",
         ).format(Number(1000 * parts.step_s), Number(1000 * parts.streamed_s))
     return QCoreApplication.translate("Library", "The card has no room for it.")

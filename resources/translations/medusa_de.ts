@@ -132,8 +132,8 @@
         <translation>Das Modell antwortet</translation>
     </message>
     <message>
-        <source>Paused; what is answered is kept</source>
-        <translation>Angehalten; was beantwortet ist, bleibt</translation>
+        <source>Paused; finished answers are kept</source>
+        <translation>Angehalten; fertige Antworten bleiben</translation>
     </message>
     <message>
         <source>All lines are done</source>
@@ -268,27 +268,27 @@
         <translation>{0} Gespräche zugleich.</translation>
     </message>
     <message>
-        <source>Attention is computed in the computer&apos;s memory, where the cache lies.</source>
-        <translation>Attention wird im Arbeitsspeicher gerechnet, wo der Cache liegt.</translation>
+        <source>Attention is computed by the processor, beside the KV cache in memory.</source>
+        <translation>Attention rechnet der Prozessor, beim KV-Cache im Arbeitsspeicher.</translation>
     </message>
     <message>
-        <source>Attention is computed here; cached rows from below are brought up ahead.</source>
-        <translation>Attention wird hier gerechnet; Cache-Zeilen von unten werden vorab heraufgeholt.</translation>
+        <source>Attention is computed on the device; offloaded rows of the KV cache are prefetched.</source>
+        <translation>Attention wird auf dem Gerät gerechnet; ausgelagerte Zeilen des KV-Caches werden vorab geholt.</translation>
     </message>
     <message>
-        <source>Attention is computed here.</source>
-        <translation>Attention wird hier gerechnet.</translation>
+        <source>Attention is computed on the device.</source>
+        <translation>Attention wird auf dem Gerät gerechnet.</translation>
     </message>
     <message>
-        <source>The cache is kept in 4 bits.</source>
-        <translation>Der Cache liegt in 4 Bit vor.</translation>
+        <source>The KV cache has 4 bits.</source>
+        <translation>Der KV-Cache hat 4 Bit.</translation>
     </message>
     <message>
-        <source>It takes the values of the {0} rows of the largest weights.</source>
-        <translation>Sie nimmt die Werte der {0} Zeilen mit den größten Gewichten.</translation>
+        <source>Only the {0} rows with the largest attention weights are used.</source>
+        <translation>Nur die {0} Zeilen mit den größten Attention-Gewichten werden benutzt.</translation>
     </message>
     <message>
-        <source>{0}: forecast {1}, reached {2}</source>
+        <source>{0}: forecast {1}, actual {2}</source>
         <translation>{0}: vorhergesagt {1}, erreicht {2}</translation>
     </message>
     <message>
@@ -362,28 +362,28 @@
         <translation>Ein JSON-Objekt je Zeile: {&quot;id&quot;: …, &quot;prompt&quot;: &quot;…&quot;}, oder &quot;messages&quot; wie in einem Gespräch.</translation>
     </message>
     <message>
-        <source>What is in it already is kept, and not done again.</source>
-        <translation>Was schon darin ist, bleibt und wird nicht noch einmal gemacht.</translation>
+        <source>Answers that it already has are kept and not computed again.</source>
+        <translation>Antworten, die sie schon enthält, bleiben und werden nicht neu gerechnet.</translation>
     </message>
     <message>
-        <source>Where tokens are drawn, the same are drawn each time.</source>
-        <translation>Wo Token ausgelost werden, sind es jedes Mal dieselben.</translation>
+        <source>With sampling, the same seed gives the same answers.</source>
+        <translation>Beim Auslosen ergibt derselbe Startwert dieselben Antworten.</translation>
     </message>
     <message>
         <source>Layers of the model that have no room in it are read from disk as needed.</source>
         <translation>Schichten des Modells, die darin keinen Platz haben, werden bei Bedarf von der Platte gelesen.</translation>
     </message>
     <message>
-        <source>Weights, cache and activations that have no room in memory lie there.</source>
-        <translation>Dort liegen Gewichte, Cache und Aktivierungen, die im Speicher keinen Platz haben.</translation>
+        <source>Weights, KV cache and activations that don&apos;t fit in memory are stored there.</source>
+        <translation>Gewichte, KV-Cache und Aktivierungen, die nicht in den Arbeitsspeicher passen, liegen dort.</translation>
     </message>
     <message>
-        <source>What lies in memory and what on the disk, and in what blocks is computed. Files come from the command plan --throughput --json.</source>
-        <translation>Was im Speicher und was auf dem Datenträger liegt und in welchen Blöcken gerechnet wird. Dateien schreibt der Befehl plan --throughput --json.</translation>
+        <source>Where weights, KV cache and activations are stored, and how many conversations are computed together. medusa plan --throughput --json writes such a file.</source>
+        <translation>Wo Gewichte, KV-Cache und Aktivierungen liegen und wie viele Gespräche zusammen gerechnet werden. medusa plan --throughput --json schreibt eine solche Datei.</translation>
     </message>
     <message>
-        <source>the best that is found</source>
-        <translation>die beste, die sich findet</translation>
+        <source>the fastest that is found</source>
+        <translation>die schnellste, die gefunden wird</translation>
     </message>
     <message>
         <source>Three times as many conversations at once; texts may differ a little.</source>
@@ -1140,8 +1140,8 @@
         <translation>Befund</translation>
     </message>
     <message>
-        <source>What was looked at</source>
-        <translation>Was geprüft wurde</translation>
+        <source>Check</source>
+        <translation>Prüfung</translation>
     </message>
     <message>
         <source>Works</source>
@@ -1311,10 +1311,10 @@
     </message>
     <message>
         <source>{0}
-For models {1:,} wide. Once it is here, it can be chosen with such a model under Installed.
+For models with a hidden size of {1:,}. After the download, choose it with such a model under Installed.
 {2}</source>
         <translation>{0}
-Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit einem solchen Modell gewählt werden.
+Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solchen Modell unter „Installiert“.
 {2}</translation>
     </message>
     <message>
@@ -1399,8 +1399,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Entwurfsmodell</translation>
     </message>
     <message>
-        <source>A smaller model with the same tokens drafts what the large one says. It takes memory of its own, and helps most where the large one is slow.</source>
-        <translation>Ein kleineres Modell mit denselben Token rät, was das große sagt. Es braucht eigenen Speicher und hilft am meisten, wo das große langsam ist.</translation>
+        <source>A smaller model with the same vocabulary drafts the next tokens. It needs memory of its own, and helps most where the large one is slow.</source>
+        <translation>Ein kleineres Modell mit demselben Vokabular entwirft die nächsten Token. Es braucht eigenen Speicher und hilft am meisten, wo das große langsam ist.</translation>
     </message>
     <message>
         <source>none</source>
@@ -7208,7 +7208,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Token: Das Modell fährt fort mit „{0}“.</translation>
     </message>
     <message>
-        <source>{0:,} of the {1:,} tokens of answers are what the model puts there, all computed in one pass; questions and the chat format&apos;s own tokens (·) aren&apos;t counted.</source>
+        <source>{0:,} of the {1:,} answer tokens are the model&apos;s own choice, computed in one pass; questions and the chat format&apos;s own tokens (·) aren&apos;t counted.</source>
         <translation>{0:,} der {1:,} Tokens von Antworten sind, was das Modell dorthin setzt, alle in einem Durchgang berechnet; Fragen und die Tokens des Chatformats (·) zählen nicht.</translation>
     </message>
     <message>
@@ -7216,8 +7216,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0:,} von {1:,} Ausgaben sind gleich der nächsten Eingabe, alle in einem Durchlauf berechnet.</translation>
     </message>
     <message>
-        <source>{0} From your edit on, they part behind “{1}” (token {2:,}). There the model goes on with “{3}”, the bonus token (★): it is what the model writes behind all inputs up to there. In decoding, the inputs behind it would be dropped.</source>
-        <translation>{0} Ab Ihrer Änderung trennen sie sich hinter „{1}“ (Token {2:,}). Dort fährt das Modell mit „{3}“ fort, dem Zusatztoken (★): Das schreibt das Modell nach allen Eingaben bis dahin. Beim Antworten würden die Eingaben dahinter verworfen.</translation>
+        <source>{0} From your edit on, they differ after “{1}” (token {2:,}). There the model continues with “{3}”, the bonus token (★): it follows all inputs up to there. Decoding would drop the inputs after it.</source>
+        <translation>{0} Ab Ihrer Änderung unterscheiden sie sich nach „{1}“ (Token {2:,}). Dort schreibt das Modell „{3}“, das Bonus-Token (★): es folgt auf alle Eingaben bis dahin. Beim Dekodieren würden die Eingaben danach verworfen.</translation>
     </message>
     <message>
         <source>Both sides run on one engine, a step of one and a step of the other in turns. Each clock counts only its own side&apos;s steps, and each side has half of the context.</source>
@@ -7240,7 +7240,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dieselben {0:,} Token, so weit beide reichen.{1}</translation>
     </message>
     <message>
-        <source>The texts part after {0:,} tokens. On devices that round differently by the number of rows, that happens where two scores are as good as equal.{1}</source>
+        <source>The texts differ after {0:,} tokens. That happens where two scores are almost equal, on devices whose rounding depends on the number of rows.{1}</source>
         <translation>Die Texte trennen sich nach {0:,} Token. Auf Geräten, die je nach Zahl der Zeilen anders runden, kommt das vor, wo zwei Werte so gut wie gleich sind.{1}</translation>
     </message>
     <message>
@@ -7256,7 +7256,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation> Die rechte Seite war {0:.2f}× so schnell.</translation>
     </message>
     <message>
-        <source>The model reads all inputs at once and says behind each what it would write next. Where that is the next input everywhere, the text is an equilibrium: the model writes it itself. Double-click an input (or press F2) to change it, and see where the outputs part. ␣ is a space, ⏎ a line&apos;s end; most words begin with their space.</source>
+        <source>The model reads all inputs in one pass and predicts the next token after each. If each prediction equals the next input, the text is an equilibrium: the model would write it itself. Double-click an input (or press F2) to change it, and see where the outputs differ. ␣ is a space, ⏎ a line&apos;s end; most words begin with their space.</source>
         <translation>Das Modell liest alle Eingaben auf einmal und sagt hinter jeder, was es als Nächstes schriebe. Ist das überall die nächste Eingabe, dann ist der Text im Gleichgewicht: Das Modell schreibt ihn selbst. Ein Doppelklick (oder F2) ändert eine Eingabe; dann ist zu sehen, wo sich die Ausgaben trennen. ␣ ist ein Leerzeichen, ⏎ ein Zeilenende; die meisten Wörter beginnen mit ihrem Leerzeichen.</translation>
     </message>
     <message>
@@ -7344,7 +7344,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wahl {0}</translation>
     </message>
     <message>
-        <source>“{0}” is no name of a picture.</source>
+        <source>“{0}” isn&apos;t the name of a picture.</source>
         <translation>„{0}“ ist kein Name für ein Bild.</translation>
     </message>
     <message>
@@ -7364,7 +7364,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Tokenbaum eines Schrittes</translation>
     </message>
     <message>
-        <source>{0}, {1} of it besides these parts</source>
+        <source>{0}, {1} of it outside these parts</source>
         <translation>{0}, davon {1} neben diesen Teilen</translation>
     </message>
     <message>
@@ -7376,8 +7376,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0:.2f}× so schnell wie ohne Vorausraten, wo ein Schritt {1} dauert.</translation>
     </message>
     <message>
-        <source>{0:,} tokens of the prompt were read again: no state was known behind them.</source>
-        <translation>{0:,} Token der Eingabe wurden noch einmal gelesen: Hinter ihnen war kein Zustand bekannt.</translation>
+        <source>{0:,} prompt tokens were read again: no recurrent state was saved for their end.</source>
+        <translation>{0:,} Token des Prompts wurden neu gelesen: für ihr Ende war kein rekurrenter Zustand gespeichert.</translation>
     </message>
     <message>
         <source>Cache: {0:,} of {1:,} tokens, {2:,.1f} of {3:,.1f} MiB. Weights and heads: {4:,.0f} MiB.</source>
@@ -7815,8 +7815,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Köpfe trainieren…</translation>
     </message>
     <message>
-        <source>Make this model faster by heads of its own.</source>
-        <translation>Macht dieses Modell durch eigene Köpfe schneller.</translation>
+        <source>Train heads that make this model faster.</source>
+        <translation>Köpfe trainieren, die dieses Modell schneller machen.</translation>
     </message>
     <message>
         <source>Import model…</source>
@@ -7875,7 +7875,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} wird überprüft: Jedes Byte wird gelesen…</translation>
     </message>
     <message>
-        <source>{0}: {1}. Download it again to mend it.</source>
+        <source>{0}: {1}. Download it again to repair it.</source>
         <translation>{0}: {1}. Ein neuer Download behebt das.</translation>
     </message>
     <message>
@@ -8205,8 +8205,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Geladen wird sein Teil für Text; Bilder lassen sich ihm hier nicht zeigen.</translation>
     </message>
     <message>
-        <source>On a card its weights are made anew as nf4, which loses a little more: 2 % more bits per byte than in the file, measured on the demo model.</source>
-        <translation>Auf einer Karte werden seine Gewichte neu als nf4 gebildet, was noch etwas verliert: 2 % mehr Bits je Byte als in der Datei, gemessen am Demo-Modell.</translation>
+        <source>On a graphics card its weights are requantized to nf4, which loses a little more: 2 % more bits per byte than the file, measured on the demo model.</source>
+        <translation>Auf einer Grafikkarte werden seine Gewichte neu als nf4 quantisiert, was etwas mehr verliert: 2 % mehr Bits je Byte als die Datei, am Demo-Modell gemessen.</translation>
     </message>
     <message>
         <source>{0} here</source>
@@ -8273,8 +8273,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} Tokens/s ohne, etwa {1} mit Köpfen (geschätzt).</translation>
     </message>
     <message>
-        <source>About {0} tokens/s without guesses (an estimate).</source>
-        <translation>Etwa {0} Tokens/s ohne Vorausraten (geschätzt).</translation>
+        <source>About {0} tokens/s without drafts (an estimate).</source>
+        <translation>Etwa {0} Token/s ohne Entwürfe (geschätzt).</translation>
     </message>
     <message>
         <source>{0} of these layers make room for the drafter. Instead:</source>
@@ -8285,8 +8285,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>So haben Sie es gewählt.</translation>
     </message>
     <message>
-        <source>A step takes {0:.0f} ms so, and {1:.0f} ms with layers read anew.</source>
-        <translation>So dauert ein Schritt {0:.0f} ms, mit neu gelesenen Schichten {1:.0f} ms.</translation>
+        <source>A step takes {0:.0f} ms this way, and {1:.0f} ms with layers streamed to the card.</source>
+        <translation>Ein Schritt dauert so {0:.0f} ms, und {1:.0f} ms mit Schichten, die zur Karte übertragen werden.</translation>
     </message>
     <message>
         <source>The card has no room for it.</source>
@@ -8321,8 +8321,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Statt dieses Computers kann ein Server mit einer OpenAI-kompatiblen Adresse antworten: llama-server, vLLM, Ollama, LM Studio, ein anderes Medusa Chat. Was Sie schreiben, wird dann dorthin gesendet. Bevor Sie einen verbinden, wird nichts gesendet.</translation>
     </message>
     <message>
-        <source>The way there isn&apos;t encrypted: whoever is on it can read what you write, and the key.</source>
-        <translation>Der Weg dorthin ist nicht verschlüsselt: Wer an ihm sitzt, kann lesen, was Sie schreiben, und den Schlüssel.</translation>
+        <source>The connection isn&apos;t encrypted: others on the network can read what you write, and the key.</source>
+        <translation>Die Verbindung ist nicht verschlüsselt: andere im Netz können lesen, was Sie schreiben, und den Schlüssel.</translation>
     </message>
     <message>
         <source>kept</source>
@@ -8337,8 +8337,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>für {0}</translation>
     </message>
     <message>
-        <source>Not verified: its makers describe it so.</source>
-        <translation>Nicht geprüft: So beschreiben ihn seine Macher.</translation>
+        <source>Not verified: this is its makers&apos; description.</source>
+        <translation>Nicht geprüft: so beschreiben es seine Hersteller.</translation>
     </message>
     <message>
         <source>Licence: {0}.</source>
@@ -8365,8 +8365,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wählen Sie ihn mit einem solchen Modell, unter Köpfe.</translation>
     </message>
     <message>
-        <source>Its makers don&apos;t say for which model; its name does.</source>
-        <translation>Seine Hersteller sagen nicht, für welches Modell; sein Name sagt es.</translation>
+        <source>Its makers don&apos;t name its model; it is inferred from the file&apos;s name.</source>
+        <translation>Seine Hersteller nennen kein Modell; es ist aus dem Namen geschlossen.</translation>
     </message>
     <message>
         <source>Published for {0}.</source>
@@ -10828,8 +10828,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Das Modell wird geladen und ausprobiert: ein bis zwei Minuten…</translation>
     </message>
     <message>
-        <source>Memory {0} at the worst moment · disk {1}, states and checkpoints together · the model writes {2} tokens/s · about {3} · to expect: {4:.1f} tokens per step</source>
-        <translation>Speicher {0} im ungünstigsten Moment · Festplatte {1}, Zustände und Zwischenstände zusammen · das Modell schreibt {2} Token/s · etwa {3} · zu erwarten: {4:.1f} Token je Schritt</translation>
+        <source>Peak memory {0} · disk {1} for states and checkpoints · the model writes {2} tokens/s · about {3} · expected: {4:.1f} tokens per step</source>
+        <translation>Höchster Speicherbedarf {0} · Datenträger {1} für Zustände und Zwischenstände · das Modell schreibt {2} Token/s · etwa {3} · zu erwarten: {4:.1f} Token je Schritt</translation>
     </message>
     <message>
         <source>Heads in {0}</source>

@@ -110,7 +110,7 @@ def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
     assert reported[reported.index("--policy") + 1] == str(tmp_path / "mine.json")
     assert reported[reported.index("--tier-disk") + 1] == str(tmp_path / "fast")
     box.activated.emit(0)
-    assert box.currentText() == "the best that is found"
+    assert box.currentText() == "the fastest that is found"
     assert "--policy" not in form.spec(MODEL, "").arguments
 
 

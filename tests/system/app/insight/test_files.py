@@ -167,7 +167,7 @@ def test_nothing_is_no_picture_and_names_have_endings(
     window, _ = answered
     files, panel = window.insight.files, window.insight.open_tree()
     files.save_picture(panel.view, tmp_path / "tree.jpg")
-    assert "no name of a picture" in errors(window)[-1].message
+    assert "isn't the name of a picture" in errors(window)[-1].message
     assert not (tmp_path / "tree.jpg").exists()
     files.save_picture(panel.view, tmp_path / "tree.svg")
     assert "Saved as" in panel._note.text()

@@ -76,7 +76,7 @@ def test_all_of_it_is_said_in_words(picture: PolicyPicture) -> None:
         "Weights: 25% here, 1.00 GiB, 25% in the computer's memory, 1.00 GiB, 50% on the disk, "
         "2.00 GiB. Cache: 50% here, 1.00 GiB, 50% on the disk, 1.00 GiB. Activations: 100% in the "
         "computer's memory, 8 MiB. 32 conversations at once, in 4 batches of 8 one after the "
-        "other. Attention is computed here; cached rows from below are brought up ahead."
+        "other. Attention is computed on the device; offloaded rows of the KV cache are prefetched."
     )
     heard = QAccessible.queryAccessibleInterface(picture)
     assert heard is not None
@@ -88,11 +88,12 @@ def test_all_of_it_is_said_in_words(picture: PolicyPicture) -> None:
 
 
 def test_the_block_says_where_attention_is_computed_and_how_the_cache_is_kept() -> None:
-    assert schedule_words(Policy(batch=4)) == "4 conversations at once. Attention is computed here."
+    text = "4 conversations at once. Attention is computed on the device."
+    assert schedule_words(Policy(batch=4)) == text
     below = replace(POLICY, attention="memory", cache_format="q4", attended=64)
     assert schedule_words(below).endswith(
-        "Attention is computed in the computer's memory, where the cache lies. The cache is kept "
-        "in 4 bits. It takes the values of the 64 rows of the largest weights."
+        "Attention is computed by the processor, beside the KV cache in memory. The KV cache has "
+        "4 bits. Only the 64 rows with the largest attention weights are used."
     )
 
 
@@ -106,8 +107,8 @@ def test_a_part_shows_forecast_and_reached_and_whether_it_binds(
     for words in ("Weights read", "1.30 GB/s", "1.25 GB/s", "binds", "Waited", "0.020 s", "–"):
         assert words in texts
     assert rates.words == (
-        "Weights read: forecast 1.30 GB/s, reached 1.25 GB/s; it binds. "
-        "Waited: forecast 0.020 s, reached –"
+        "Weights read: forecast 1.30 GB/s, actual 1.25 GB/s; it binds. "
+        "Waited: forecast 0.020 s, actual –"
     )
     assert rates.accessibleDescription() == rates.words
     first, second = rates.findChildren(ShareBar)
@@ -150,7 +151,7 @@ def test_the_page_shows_both_once_a_policy_is_told(appearance: Appearance, qtbot
     view.show_state(BatchState("answering", told))
     assert view.panel.picture.isVisible()
     assert view.panel.rates.words.startswith(
-        "Answers: forecast 10.5 tokens/s, reached 9.80 tokens/s."
+        "Answers: forecast 10.5 tokens/s, actual 9.80 tokens/s."
     )
     assert "Weights read" in view.panel.rates.words
     view.show_state(BatchState("answering", plain))

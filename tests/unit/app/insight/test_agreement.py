@@ -28,7 +28,7 @@ def test_of_a_conversation_answers_alone_are_counted() -> None:
     marks = [cell.mark for cell in table.cells]
     assert marks == [GIVEN, GIVEN, AGREES, DIFFERS, GIVEN, DIFFERS, OPEN]
     assert (table.num_agreeing, table.num_judged) == (1, 3)
-    assert describe_agreement(table).startswith("1 of the 3 tokens of answers")
+    assert describe_agreement(table).startswith("1 of the 3 answer tokens")
     edited = agreement(text, edited=1, answers=((3, 5), (6, 7)))
     assert edited.bonus == 3, "a question that the model would not ask is no difference"
 
@@ -42,8 +42,8 @@ def test_the_end_of_an_answer_is_called_so() -> None:
 def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:
     table = agreement(verified((1, 7), (2, 3), (8, 4), (4, 5)), edited=2)
     assert table.bonus == 1  # what stands before the edit was there already
-    assert "behind “␣2” (token 2)" in describe_agreement(table)
-    assert "goes on with “␣3”" in describe_agreement(table)
+    assert "after “␣2” (token 2)" in describe_agreement(table)
+    assert "continues with “␣3”" in describe_agreement(table)
     whole = agreement(verified((1, 2), (2, 3), (3, 4)), edited=1)
     assert whole.bonus == 2  # all agree: the bonus comes behind the end
 

@@ -42,7 +42,7 @@ def test_an_imported_file_is_listed_with_its_type_and_loaded(
         assert shown[5] == on_disk(pebble.stat().st_size)
         verdict = tab.details.verdict_label.text()
         assert "Fits" in verdict
-        assert "made anew" not in verdict, "a card multiplies Q4_0 as the file stores it"
+        assert "requantized" not in verdict, "a card multiplies Q4_0 as the file stores it"
         assert [action.text() for action in tab.import_button.menu().actions()] == [
             "Folder…",
             "GGUF file…",
