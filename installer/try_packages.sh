@@ -1,10 +1,10 @@
 #!/bin/bash
 # Tries the packages as a newcomer gets them, in clean places, and prints sizes and times.
 #
-#   installer/try_packages.sh [--deb] [--wheel] [--windows] [--mirror DIR] [--work DIR] [--keep]
+#   installer/try_packages.sh [--checkout] [--deb] [--wheel] [--windows] [--mirror DIR] [--work DIR] [--keep]
 #
 # Each section is a file of installer/trials, whose first lines say what it needs; without one all
-# are tried. --deb makes a Debian root and must run as root.
+# are tried. --checkout and --deb make a Debian root and must run as root.
 #   --mirror DIR   a folder of wheels instead of the network, as `pip download` fills it
 #   --work DIR     where all of it lies (default: a new folder in /var/tmp); what is there already,
 #                  as packages and Debian roots, is used again

@@ -3,10 +3,14 @@
 Written so that Pythons as old as 3.6 can read it: they get a sentence instead of a SyntaxError.
 """
 
+import io
+import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 OLDEST = (3, 10)
+SHOWN = 2000  # characters of a failure
 
 
 def main():  # type: () -> int
@@ -26,5 +30,39 @@ def main():  # type: () -> int
     return cli.main(program, sys.argv[1:])
 
 
+def main_in_a_box():  # type: () -> int
+    """Do the same where nobody sees a terminal: a message box shows why it failed."""
+    said = sys.stdout = sys.stderr = io.StringIO()
+    try:
+        status = main()
+    except Exception:  # noqa: BLE001 - else it would end without a word
+        traceback.print_exc()
+        status = 1
+    if status not in (0, 2, 130):  # 2 and 130: the user didn't want it set up, or ended it
+        words = "Medusa Chat ended with an error ({}). In a terminal `medusa repair` mends what is "
+        words += "installed; conversations stay.\n\n{}"
+        show_failure(words.format(status, said.getvalue()[-SHOWN:]))
+    return status
+
+
+def show_failure(text):  # type: (str) -> None
+    """Show a message box."""
+    if sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.user32.MessageBoxW(None, text, "Medusa Chat", 0x10)
+    else:
+        script = 'on run {words}\ndisplay dialog words with title "Medusa Chat" '
+        script += 'buttons {"OK"} with icon stop\nend run'
+        subprocess.call(["osascript", "-e", script, text])
+
+
+def has_terminal():  # type: () -> bool
+    """Return whether somebody sees what is printed; a Linux desktop keeps it in a log."""
+    if sys.stderr is None:  # pythonw
+        return False
+    return sys.platform != "darwin" or sys.stderr.isatty() or sys.argv[1:2] != ["medusa-chat"]
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main() if has_terminal() else main_in_a_box())

@@ -6,17 +6,10 @@ command="$HOME/.local/bin/medusa"
 
 if [ -x "$app/Contents/MacOS/medusa" ]; then
     "$app/Contents/MacOS/medusa" uninstall "$@"
-    # shellcheck source-path=SCRIPTDIR source=folders.sh
-    . "$app/Contents/Resources/folders.sh"
-    data=$(data_folder)
-    if [ -d "$data/versions" ]; then
-        echo "Medusa Chat stays, as you wished."
-        exit 0
-    fi
-    # What the launcher keeps, where the rest is gone.
-    if [ ! -d "$data/python" ]; then
-        rm -rf "$data/log" "$data/python-mirror.txt"
-        rmdir "$data" 2>/dev/null || true
+    if [ "${1:-}" != --yes ]; then
+        printf 'Remove the application, too? [y/N] '
+        read -r answer || answer=n
+        case $answer in [yY]*) ;; *) echo "Medusa Chat.app stays." && exit 0 ;; esac
     fi
     rm -rf "$app"
 fi

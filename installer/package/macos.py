@@ -22,7 +22,6 @@ OLDEST_SYSTEM = "14.0"  # of PyTorch's packages
 PROGRAMS = ("medusa-chat", "medusa")
 COMMANDS = ("install.command", "uninstall.command")
 ICON = "medusa-chat.icns"
-FOLDERS = "folders.sh"
 EXECUTABLE, PLAIN = 0o755, 0o644
 # The first day that ZIP knows: nobody asks how old these files are.
 TIME = (1980, 1, 1, 0, 0, 0)
@@ -41,9 +40,7 @@ def build_macos(job: Job) -> Path:
     icon = icns_file(draw_pictures(job, tuple(ICNS_TYPES.values())))
     (contents / "Resources" / ICON).write_bytes(icon)
     write_bundle(job.layout.root / SOURCES, contents, version)
-    for name in COMMANDS:
-        shutil.copyfile(job.layout.root / SOURCES / name, archive / name)
-        (archive / name).chmod(EXECUTABLE)
+    write_commands(job.layout.root / SOURCES, archive)
     built = job.out / f"MedusaChat-{version}-{SYSTEM}.zip"
     pack(archive, built)
     say(f"{built} ({built.stat().st_size / 1e6:.1f} MB)")
@@ -52,21 +49,22 @@ def build_macos(job: Job) -> Path:
 
 def write_bundle(sources: Path, contents: Path, version: str) -> None:
     """Write what makes a folder an application: its programs and what it says of itself."""
-    script = (sources / "launcher.sh").read_text(encoding="utf-8")
     programs = contents / "MacOS"
     programs.mkdir(parents=True)
     for name in PROGRAMS:
-        program = programs / name
-        program.write_text(
-            script.replace("python_version=PYTHON_VERSION", f"python_version={PYTHON}"),
-            encoding="utf-8",
-        )
-        program.chmod(EXECUTABLE)
-    resources = contents / "Resources"
-    resources.mkdir(exist_ok=True)
-    shutil.copyfile(sources / FOLDERS, resources / FOLDERS)
+        shutil.copyfile(sources / "launcher.sh", programs / name)
+        (programs / name).chmod(EXECUTABLE)
+    (contents / "Resources").mkdir(exist_ok=True)
     (contents / "Info.plist").write_bytes(plistlib.dumps(information(version)))
     (contents / "PkgInfo").write_text("APPL????", encoding="ascii")
+
+
+def write_commands(sources: Path, archive: Path) -> None:
+    """Write the files beside the application that install and remove it."""
+    for name in COMMANDS:
+        script = (sources / name).read_text(encoding="utf-8")
+        (archive / name).write_text(script.replace("PYTHON_VERSION-", f"{PYTHON}-"), "utf-8")
+        (archive / name).chmod(EXECUTABLE)
 
 
 def information(version: str) -> dict[str, object]:

@@ -1,6 +1,7 @@
-"""The installer for Windows: for one user, without a Python and without PyTorch."""
+"""The installer for Windows, for one user; PyTorch is downloaded at the first start."""
 
 import os
+import re
 import shutil
 from pathlib import Path, PurePosixPath
 
@@ -9,7 +10,6 @@ from installer.console import say
 from installer.errors import CommandError, SetupError
 from installer.package.format import Format, Job
 from installer.package.icons import ICO_SIZES, draw_banner, draw_pictures, ico_file
-from installer.package.launchers import build_launchers, version_numbers
 from installer.package.program_folder import fill_program
 from installer.process import run_checked
 from installer.version import program_version
@@ -36,22 +36,27 @@ def build_windows(job: Job) -> Path:
     fill_program(job, program, SYSTEM)
     icon = job.work / "medusa-chat.ico"
     icon.write_bytes(ico_file(draw_pictures(job, ICO_SIZES)))
-    path_tool = build_launchers(job, icon, PYTHON, program)
     files = job.work / "files.nsh"
     files.write_text(install_commands(program), encoding="utf-8")
     built = job.out / f"MedusaChat-{version}-{SYSTEM}.exe"
     defined = {
         "VERSION": version,
         "VERSION_NUMBERS": version_numbers(version),
+        "PYTHON": PYTHON,
         "FILES": str(files),
         "ICON": str(icon),
         "BANNER": str(draw_banner(job)),
-        "PATH_TOOL": str(path_tool),
         "OUTPUT": str(built),
     }
     _run_makensis(job, defined)
     say(f"{built} ({built.stat().st_size / 1e6:.1f} MB)")
     return built
+
+
+def version_numbers(version: str) -> str:
+    """A version as Windows wants it: four numbers."""
+    numbers = re.findall(r"\d+", version)[:3]
+    return ".".join([*numbers, *["0"] * (4 - len(numbers))])
 
 
 def install_commands(program: Path) -> str:

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# The installer for Windows under wine, as far as that goes without PyTorch: installation, a Python
-# from a mirror on loopback, the bootstrap that it runs, removal; what stays is compared with before.
+# The installer for Windows under wine: silent and visible installation, a Python from a mirror on
+# loopback, the commands that it leaves behind, removal; what stays is compared with before.
 #
-# WINDOWS_PYTHON names an archive with a Python 3.13 for Windows (a folder `python` with python.exe);
-# without it a small program stands in for Python, and neither bootstrap nor its window are seen.
-# WINDOWS_INSTALLER names one that is built already.
+# Needs wine, makensis, zig (python3 -m ziglang) and a screen program. WINDOWS_PYTHON names an archive
+# with a Python 3.13 for Windows (a folder `python` with python.exe); without it a small program stands
+# in for Python, which writes down how it was called. WINDOWS_INSTALLER names an installer that is
+# built already.
 . "$(dirname "$0")/common.sh"
 PLACE="$WORK/windows"
 HERE="$CHECKOUT/installer/windows/trial"
@@ -14,8 +15,6 @@ export PATH="$PATH:/usr/lib/wine"
 export UV_HTTP_TIMEOUT=600 UV_HTTP_RETRIES=0 # wine writes files slowly
 CHILDREN=()
 SYSTEM="$WINEPREFIX/drive_c/windows/system32"
-LONG=$(printf 'C:\\a folder %03d;' $(seq 120)) # more than NSIS reads
-PORTABLE="Zoë Übel"
 
 main() {
     need makensis:nsis wine:wine Xvfb:xvfb xdotool:xdotool import:imagemagick
@@ -32,26 +31,19 @@ main() {
     step "a Windows that nothing is on" new_windows
     LOCAL=$(echo "$WINEPREFIX"/drive_c/users/*/AppData/Local)
     PROGRAM="$LOCAL/Programs/Medusa Chat"
-    DATA="$LOCAL/medusa-chat-program"
     step "things of the user's own" own_things
-    step "silent installation" install_silently
-    note "program" "" "$(size_of "$PROGRAM")"
-    step "without a network it says what to do" no_network
+    step "without a network the installation fails and says so" no_network
     step "a mirror of Pythons on loopback" start_mirror
     step "bytes that uv doesn't know are refused" unknown_bytes
-    step "uv fetches Python" fetch_python
-    note "Python${STAND_IN:+ (a stand-in)}" "" "$(size_of "$DATA/python")"
-    step "the launcher runs the bootstrap" run_launcher
-    step "a portable folder with a name of its own" run_portable
-    step "the window that fetches Python" fetch_window
-    if [ -z "$STAND_IN" ]; then
-        step "the window of the first start; no removal while it is open" first_start
-        step "a failure is shown" show_failure
-    fi
-    step "removal with a MEDUSA_HOME that is no whole path" remove_nowhere
-    step "removal of a portable folder" remove_portable
+    export UV_PYTHON_DOWNLOADS_JSON_URL=$MIRROR_ADDRESS/list.json
+    step "silent installation" install_silently
+    note "program" "" "$(size_of "$PROGRAM")"
+    step "medusa in a terminal" run_command
+    step "the shortcut of the window" run_shortcut
+    step "silent removal" remove_silently
     step "visible installation" install_visibly
-    step "removal leaves what was there before" remove
+    step "an update while it is installed" win "$SETUP" /S
+    step "visible removal leaves what was there before" remove_visibly
     echo "  pictures: $SHOTS"
 }
 
@@ -73,11 +65,13 @@ win() {
     return "${PIPESTATUS[1]}"
 }
 
-zig() {
-    if command -v python-zig > /dev/null; then python-zig "$@"; else python3 -m ziglang "$@"; fi
+compile() {
+    if command -v python-zig > /dev/null; then
+        python-zig cc -target x86_64-windows-gnu -O2 -s "$@"
+    else
+        python3 -m ziglang cc -target x86_64-windows-gnu -O2 -s "$@"
+    fi
 }
-
-compile() { zig cc -target x86_64-windows-gnu -O2 -s "$@"; }
 
 # holds FILE TEXT...
 holds() {
@@ -86,15 +80,6 @@ holds() {
     for text in "$@"; do
         grep -qF -- "$text" "$file" || { cat "$file"; echo "There is no: $text"; return 1; }
     done
-}
-
-# says STATUS TEXT COMMAND...: the command ends so, and says that.
-says() {
-    local wanted=$1 text=$2 status=0
-    shift 2
-    win "$@" > "$PLACE/said" 2>&1 || status=$?
-    [ "$status" = "$wanted" ] || { cat "$PLACE/said"; echo "It ended with $status."; return 1; }
-    holds "$PLACE/said" "$text"
 }
 
 wait_for_window() {
@@ -125,23 +110,19 @@ new_windows() {
 
 own_things() {
     mkdir -p "$LOCAL/medusa-chat/medusa-chat" && echo mine > "$LOCAL/medusa-chat/medusa-chat/history.db"
-    win reg add 'HKCU\Environment' /v Path /t REG_EXPAND_SZ /d "$LONG%USERPROFILE%\\x" /f &&
-        state > "$PLACE/before"
+    state > "$PLACE/before"
 }
 
-install_silently() {
-    win "$SETUP" /S && state > "$PLACE/installed" &&
-        holds "$PLACE/installed" "$LONG%USERPROFILE%\\x;" '\MedusaChat.exe" "%1"' \
-            "Start Menu/Programs/Medusa Chat/Medusa Chat.lnk" "Medusa Chat/installer/bootstrap/cli.py"
+fails_with() { # STATUS
+    local status=0
+    win "$SETUP" /S || status=$?
+    [ "$status" = "$1" ] || { echo "It ended with $status."; return 1; }
 }
 
-no_network() {
-    says 1 "--yes" "$PROGRAM/medusa.exe" chat &&
-        UV_OFFLINE=1 says 1 "UV_PYTHON_INSTALL_MIRROR" "$PROGRAM/medusa.exe" --yes
-}
+no_network() { UV_OFFLINE=1 fails_with 4; }
 
 start_mirror() {
-    local archive=${WINDOWS_PYTHON:-}
+    local archive=${WINDOWS_PYTHON:-} name
     STAND_IN=""
     if [ -z "$archive" ]; then
         STAND_IN=yes archive="$PLACE/python.tar.gz"
@@ -157,98 +138,51 @@ start_mirror() {
 }
 
 unknown_bytes() {
-    UV_PYTHON_INSTALL_MIRROR=$MIRROR_ADDRESS/mirror says 1 "Hash mismatch" "$PROGRAM/medusa.exe" --yes &&
+    UV_PYTHON_INSTALL_MIRROR=$MIRROR_ADDRESS/mirror fails_with 4 &&
         holds "$PLACE/asked" "GET /mirror/" "x86_64-pc-windows-msvc-install_only_stripped.tar.gz"
 }
 
-fetch_python() {
-    export UV_PYTHON_DOWNLOADS_JSON_URL=$MIRROR_ADDRESS/list.json
-    # Nothing that makes an environment: there wine ends in a function that it lacks.
-    win "$PROGRAM/medusa.exe" repair --yes > "$PLACE/said" 2>&1 || true
+install_silently() {
+    win "$SETUP" /S && state > "$PLACE/installed" &&
+        holds "$PLACE/installed" 'pythonw.exe" -E -s -X utf8' 'launch.py" medusa-chat "%1"' \
+            "Start Menu/Programs/Medusa Chat/Medusa Chat.lnk" "Microsoft/WindowsApps/medusa.cmd" \
+            "Medusa Chat/installer/bootstrap/cli.py"
+}
+
+# called TEXT...: how the stand-in was called last.
+called() { [ -z "$STAND_IN" ] || holds "$WINEPREFIX/drive_c/called.txt" "$@"; }
+
+run_command() {
+    local status=0
+    win cmd /c "$(winepath -w "$LOCAL/Microsoft/WindowsApps/medusa.cmd")" chat "a b" > "$PLACE/said" || status=$?
     cat "$PLACE/said"
-    [ -n "$(find "$DATA/python" -name pythonw.exe)" ]
-}
-
-run_launcher() {
-    if [ -z "$STAND_IN" ]; then
-        says 2 "isn't set up" "$PROGRAM/medusa.exe" chat
-        return
+    if [ -n "$STAND_IN" ]; then
+        called '<-E>' '<-s>' '<-X>' '<utf8>' 'launch.py>' '<medusa>' '<chat>' '<a b>'
+    else
+        [ "$status" = 2 ] && holds "$PLACE/said" "isn't set up"
     fi
-    says 0 "<utf8>" "$PROGRAM/medusa.exe" chat "a b" 'ä"q' &&
-        holds "$PLACE/said" 'launch.py>' '<medusa>' '<chat>' '<a b>' '<ä"q>'
 }
 
-run_portable() {
-    local folder="$WINEPREFIX/drive_c/$PORTABLE/x"
-    mkdir -p "$folder/program/python"
-    cp -R "$DATA"/python/cpython-* "$folder/program/python/"
-    local text="<chat>" status=0
-    [ -n "$STAND_IN" ] || { text="isn't set up" status=2; }
-    MEDUSA_HOME="C:\\$PORTABLE\\x" says "$status" "$text" "$PROGRAM/medusa.exe" chat || return
-    rm -rf "${folder%/x}"
+run_shortcut() {
+    local link
+    link=$(find "$WINEPREFIX/drive_c/users" -name "Medusa Chat.lnk" | head -n 1)
+    win start /wait "$(winepath -w "$link")" &
+    if [ -n "$STAND_IN" ]; then
+        wait $! && called 'launch.py>' '<medusa-chat>'
+    else
+        wait_for_window "Medusa" && shot first-start && { wineserver -k || wineserver64 -k; }
+    fi
 }
 
-fetch_window() {
-    local window status=0
-    mv "$DATA/python" "$PLACE/kept"
-    win "$PROGRAM/MedusaChat.exe" 'C:\a b\ä.gguf' &
-    window=$!
-    wait_for_window "Medusa Chat" || return
-    shot fetch-python
-    xdotool key Escape
-    wait "$window" || status=$?
-    mv "$PLACE/kept" "$DATA/python"
-    [ "$status" = 1 ]
+remove_silently() {
+    win "$PROGRAM/Uninstall.exe" /S "_?=C:${PROGRAM#*drive_c}" || return
+    called '<uninstall>' '<--yes>' '<--keep-data>'
+    rm -f "$PROGRAM/Uninstall.exe" && rmdir "$PROGRAM" && compare
 }
 
-first_start() {
-    local window
-    win "$PROGRAM/MedusaChat.exe" &
-    window=$!
-    wait_for_window "Medusa" || return
-    sleep 15
-    shot first-start
-    win "$PROGRAM/Uninstall.exe" /S "_?=C:${PROGRAM#*drive_c}"
-    [ -f "$PROGRAM/launch.py" ] || return
-    wineserver -k || wineserver64 -k
-    wait "$window" || true
-}
-
-show_failure() {
-    cp "$PROGRAM/launch.py" "$PLACE/launch.py"
-    echo 'raise SystemExit("Something is broken: ä")' > "$PROGRAM/launch.py"
-    win "$PROGRAM/MedusaChat.exe" &
-    wait_for_window "Medusa Chat" || return
-    shot failure
-    xdotool key Return
-    wait $!
-    [ $? = 1 ] && cp "$PLACE/launch.py" "$PROGRAM/launch.py"
-}
-
-# uninstall HOME: silently, from the folder that a relative HOME would be relative to.
-uninstall() {
-    (cd "$WINEPREFIX/drive_c" && MEDUSA_HOME=$1 win "$PROGRAM/Uninstall.exe" /S "_?=C:${PROGRAM#*drive_c}")
-}
-
-remove_nowhere() {
-    local folder="$WINEPREFIX/drive_c/x/program/cache" home
-    mkdir -p "$folder" "$LOCAL/medusa-chat/medusa-chat/Logs" && touch "$folder/mine" || return
-    for home in x 'C:x' '\x' 'C:\x" "C:\x\program' 'C:\*'; do
-        uninstall "$home" || return
-        if [ ! -e "$folder/mine" ] || [ ! -e "$DATA" ] || [ -e "$PROGRAM/launch.py" ]; then
-            echo "MEDUSA_HOME=$home" && return 1
-        fi
-        win "$SETUP" /S || return
-    done
-    [ -e "$LOCAL/medusa-chat/medusa-chat/Logs" ] && rm -r "$WINEPREFIX/drive_c/x"
-}
-
-remove_portable() {
-    local folder="$WINEPREFIX/drive_c/$PORTABLE 100%"
-    mkdir -p "$folder/program/cache/x" "$folder/program/mine" "$folder/cache/x"
-    uninstall "C:/$PORTABLE 100%/" || return
-    [ ! -e "$folder/program/cache" ] && [ -e "$folder/program/mine" ] && [ -e "$folder/cache/x" ] &&
-        [ -e "$DATA" ] && rm -r "$folder" && win "$SETUP" /S
+compare() {
+    rm -f "$WINEPREFIX/drive_c/called.txt"
+    state > "$PLACE/after" && diff "$PLACE/before" "$PLACE/after"
 }
 
 install_visibly() {
@@ -256,12 +190,12 @@ install_visibly() {
     wait_for_window "Medusa Chat Setup" || return
     shot installer-1
     xdotool key Return && sleep 3 && shot installer-2
-    xdotool key Return && sleep 20 && shot installer-3
+    xdotool key Return && sleep 40 && shot installer-3
     xdotool key space key Return # without a start
     wait $!
 }
 
-remove() {
+remove_visibly() {
     win "$PROGRAM/Uninstall.exe" &
     wait_for_window "Medusa Chat Uninstall" || return
     shot uninstaller
@@ -272,8 +206,7 @@ remove() {
     done
     sleep 5
     xdotool key Return && sleep 5
-    state > "$PLACE/after"
-    [ ! -e "$DATA" ] && [ ! -e "$PROGRAM" ] && diff "$PLACE/before" "$PLACE/after"
+    [ ! -e "$PROGRAM" ] && compare
 }
 
 main

@@ -1,6 +1,5 @@
 """The installer for Windows: what its files promise, and that it builds the same bytes twice."""
 
-import importlib.util
 import re
 import shutil
 import struct
@@ -10,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from installer.bootstrap.carried import carried_files
-from installer.bootstrap.cli import UNUSABLE_STATUS
-from installer.bootstrap.folders import ProgramData, program_data, user_folders
-from installer.errors import CommandError, SetupError
+from installer.errors import SetupError
 from installer.layout import this_repository
-from installer.package import launchers, windows
+from installer.package import windows
 from installer.package.format import Job
 from installer.package.icons import ico_file
 from installer.package.program_folder import ICON
@@ -23,8 +20,6 @@ from tests.support.installer.fakes import FakeMachine
 
 LAYOUT = this_repository()
 SCRIPT = (LAYOUT.root / windows.SCRIPT).read_text(encoding="utf-8")
-FOLDERS = (LAYOUT.root / windows.SCRIPT).with_name("folders.nsh").read_text(encoding="utf-8")
-SOURCES = LAYOUT.root / launchers.SOURCES
 
 
 def test_an_icon_holds_each_picture() -> None:
@@ -63,32 +58,8 @@ def test_the_uninstaller_removes_all_that_is_carried() -> None:
     deleted = set(re.findall(r'Delete "\$INSTDIR\\(.+)"', body))
     assert re.findall(r'RMDir /r "\$INSTDIR\\(.+)"', body) == ["installer"]
     carried = {name for name in carried_files(LAYOUT.root) if not name.startswith("installer/")}
-    made = {"medusa_chat-*.whl", "uv.exe", "icon.png", *launchers.PROGRAMS}
+    made = {"medusa_chat-*.whl", "uv.exe", "icon.png", "medusa-chat.ico", "medusa.cmd"}
     assert deleted == carried | made
-
-
-def test_the_uninstaller_removes_what_the_bootstrap_makes_and_nothing_beside_it() -> None:
-    made = ProgramData(Path("data"))
-    names = [name for name, one in vars(ProgramData).items() if isinstance(one, property)]
-    paths = {getattr(made, name).name for name in names}
-    folders = set(re.findall(r"insertmacro RemovePart (\w+)", SCRIPT))
-    files = set(re.findall(r'Delete "\$Data\\(.+)"', SCRIPT))
-    assert folders | files == paths | {"python-mirror.txt"}
-    assert "StrCpy $0 $Data\n" not in SCRIPT
-
-
-def test_the_uninstaller_looks_where_the_program_keeps_things() -> None:
-    local = {"LOCALAPPDATA": "LOCAL"}
-    data = program_data(local, "win32").root.as_posix()
-    own = user_folders(local, "win32")
-    named = dict(re.findall(r'StrCpy \$(Data|Own) "\$LOCALAPPDATA\\(.+)"', FOLDERS))
-    assert {name: f"LOCAL/{path}".replace("\\", "/") for name, path in named.items()} == {
-        "Data": data,
-        "Own": own.data.as_posix(),
-    }
-    # As `medusa uninstall --yes`: caches and logs go with the program.
-    goes = re.findall(r'StrCpy \$0 "\$Own\\(\w+)"', SCRIPT)
-    assert goes == [own.cache.name, own.log.name]
 
 
 def test_each_key_that_is_written_is_removed() -> None:
@@ -101,20 +72,13 @@ def test_each_key_that_is_written_is_removed() -> None:
     assert not any(key.endswith((".gguf", "OpenWithProgids")) for key in removed)
     assert values == {r"${CLASSES}\.gguf\OpenWithProgids"}
     assert not re.search(r"HKLM|HKCR|SetShellVarContext all|PROGRAMFILES", SCRIPT), "asks an admin"
-    # No path is read by cmd, which would replace a %NAME% in it.
-    assert re.findall(r"cmd\.exe\" /d (.+)'", SCRIPT) == ['/v:on /c rd /s /q "!REMOVED_FOLDER!"']
-
-
-def test_the_launcher_knows_which_end_is_no_failure() -> None:
-    source = (SOURCES / "launcher.c").read_text(encoding="utf-8")
-    assert f"status == 0 || status == {UNUSABLE_STATUS} || status == 130" in source
 
 
 @pytest.mark.parametrize(
     ("version", "numbers"), [("0.2.0", "0.2.0.0"), ("1.0", "1.0.0.0"), ("2.10.3rc4", "2.10.3.0")]
 )
 def test_windows_gets_four_numbers_of_a_version(version: str, numbers: str) -> None:
-    assert launchers.version_numbers(version) == numbers
+    assert windows.version_numbers(version) == numbers
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -127,20 +91,8 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert not machine.commands
 
 
-def test_the_words_of_a_failed_compiler_are_shown(tmp_path: Path) -> None:
-    machine = FakeMachine(tmp_path / "checkout")
-
-    def fail(command: object) -> None:
-        raise CommandError(["zig"], 1, ["launcher.c:1: error: no"])
-
-    machine.before = fail
-    with pytest.raises(SetupError, match=r"launcher\.c:1: error: no"):
-        launchers._run(Job(machine.layout, machine, tmp_path, tmp_path), ["zig", "cc"])
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("makensis") is None, reason="NSIS isn't installed")
-@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="zig isn't installed")
 @pytest.mark.timeout(1800)
 def test_the_same_files_give_the_same_installer(tmp_path: Path) -> None:
     built = []
@@ -175,7 +127,7 @@ def test_the_script_compiles_where_nsis_is(tmp_path: Path) -> None:
         "FILES": tmp_path / "files.nsh",
         "ICON": icon,
         "BANNER": banner,
-        "PATH_TOOL": program,
+        "PYTHON": "3.13",
         "OUTPUT": tmp_path / "out.exe",
     }
     options = [f"-D{name}={value}" for name, value in defined.items()]
