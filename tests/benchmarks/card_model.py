@@ -2,10 +2,11 @@
 
 A step takes as long as the slowest of three: reading the weights at 85 % of the card's bandwidth,
 issuing the kernels' instructions at 75 % of its rate, and multiplying at 80 % of its tensor cores'.
-Instructions are counted in the shipped cubins, whose code is one unrolled loop over 256 columns of
-16 weight rows (tensor cores), or six copies of one over 256 columns of one row (dp4a). Attention,
-norms, launches and the host are left out, so that real steps are longer. Nothing of this was
-compared with a card.
+Instructions are counted in the loops of the shipped cubins; those for Hopper and later, whose loops
+can't be read, count as those for compute capability 8.9. Without tensor cores eight rows are
+multiplied at a time, and blocks that run at the same time share the bytes of their weights.
+Attention, norms, launches and the host are left out, so that real steps are longer. Nothing of this
+was compared with a card.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import dataclass
 
 from medusa_core.system.native.cuda.kernels import kernel_file
 from tests.support.card.cubin import kernel_resources
+from tests.tools.card_budgets import instructions_per_weight
 
 ROWS = (1, 4, 8, 16, 32, 64)
-_INSTRUCTION_BYTES = {6: 10.67, 7: 16, 8: 16, 12: 16}  # Pascal: three in 32 bytes
-_AROUND_LOOP = 250  # instructions before and after the loop
+_LAST_READ = (8, 9)  # compute capability of the last cubins whose loops can be read
 _BITS = 4.5  # of a weight of Q4_K
 
 
@@ -90,16 +91,16 @@ def predict(card: Card, model: Model, rows: int) -> float:
     """Return the seconds of a step."""
     weights = model.weights(rows)
     by_bytes = weights * _BITS / 8 / (0.85 * card.bandwidth)
-    resources = kernel_resources(lzma.decompress(kernel_file("rows", card.capability).read_bytes()))
+    cubin = kernel_file("rows", min(card.capability, _LAST_READ)).read_bytes()
+    resources = kernel_resources(lzma.decompress(cubin))
     has_mma = card.tensor_flops > 0
     compiled = next(n for n in ((8, 16, 32, 64) if has_mma else (1, 4, 8, 64)) if n >= rows)
     passes = 1 if has_mma else max(1, -(-rows // 8))
     kernel = f"rows_mma_q4_k_{compiled}" if has_mma else f"rows_dot_q4_k_{min(compiled, 8)}"
-    instructions = resources[kernel].code_bytes / _INSTRUCTION_BYTES[card.capability[0]]
-    per_pass = max(instructions - _AROUND_LOOP, 1) / (16 * 256 if has_mma else 6 * 256)
+    per_pass = instructions_per_weight(kernel, resources[kernel])
     by_issue = weights * passes * per_pass / (0.75 * 4 * card.multiprocessors * card.clock)
     by_tensor = 2 * weights * compiled / (0.8 * card.tensor_flops) if has_mma else 0
-    return max(by_bytes * passes, by_issue, by_tensor)
+    return max(by_bytes, by_issue, by_tensor)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.native.cuda.kernels import (
     DTYPES,
     PREPARED,
+    QUANTIZED,
     Kernels,
     load_kernels,
     report_wrong,
@@ -27,6 +28,24 @@ _DOT_ROWS = (1, 4, 8)
 _MOST_DOT_ROWS = 32  # beyond, unpacking the weights once is cheaper than four products
 _UNPACKED = 1 << 24  # weights that prefill unpacks at a time
 _MOST_ERROR = 0.02  # relative; activations in int8 lose 0.6 %
+_QUANTIZED_OUTPUTS = 32  # that a block of rows_dot quantizes together
+
+
+class LaunchConfig(NamedTuple):
+    """How a product is spread over a card's threads; the order of summation depends on it.
+
+    Attributes:
+        warps: Warps of a block, at most 8.
+        split: Warps that share an output, on cards without tensor cores.
+    """
+
+    warps: int = 4
+    split: int = 1
+
+
+# Launches among which tuning chooses; the first are the defaults.
+MMA_LAUNCHES = (LaunchConfig(4), LaunchConfig(2), LaunchConfig(8))
+DOT_LAUNCHES = (LaunchConfig(4), LaunchConfig(8), LaunchConfig(4, 2), LaunchConfig(8, 4))
 
 
 class PreparedRows(NamedTuple):
@@ -69,6 +88,7 @@ class CardLinear(TensorLinear):
         nbytes: Bytes that the layer holds, its bias included.
         outputs: Number of outputs.
         columns: Number of inputs.
+        launch: How its kernels are launched, for every number of rows.
     """
 
     def __init__(
@@ -90,6 +110,26 @@ class CardLinear(TensorLinear):
         super().__init__(f"blocks {kind.name} on a card", rebuild, self._stored, self._bias)
         self.outputs, self.columns = len(stored), kind.columns(stored)
         self._has_tensor_cores = cuda.has_tensor_cores(stored.device)
+        self.launch = self.launches[0]
+
+    @property
+    def launches(self) -> tuple[LaunchConfig, ...]:
+        """Configurations that its kernels can be launched with; the first is the default."""
+        return MMA_LAUNCHES if self._has_tensor_cores else DOT_LAUNCHES
+
+    @property
+    def measured_rows(self) -> tuple[int, int]:
+        """Numbers of rows by which launches are chosen: plain decoding, and a tree."""
+        return (1, MMA_ROWS[1]) if self._has_tensor_cores else (1, _DOT_ROWS[-1])
+
+    def is_correct_with(self, launch: LaunchConfig) -> bool:
+        """Whether the kernels of its type are correct for its columns, launched like this."""
+        return _works(self._kind.name, self.columns, self._stored.device, launch)
+
+    @property
+    def shape(self) -> str:
+        """Block type, outputs and inputs, for people and as a key."""
+        return f"{self._kind.name} {self.outputs} x {self.columns}"
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._product(x, None)
@@ -126,62 +166,43 @@ class CardLinear(TensorLinear):
     def multiply(
         self,
         rows: PreparedRows,
-        y: Tensor,
+        y: Tensor | PreparedRows,
         residual: Tensor | None = None,
         *,
         bias: Tensor | None = None,
         activation: int = 0,
-        into: PreparedRows | None = None,
     ) -> None:
         """Multiply prepared rows.
 
         Args:
             rows: Up to 64 rows.
-            y: Receives the products; it may be `residual`. [n, out], or with an activation half of
-                that
+            y: Receives the products; it may be `residual`. As prepared rows of another product it
+                receives an activation, on cards with tensor cores by given scales. [n, out], or
+                with an activation half of that
             residual: What is added to the products, with the strides of `y`.
             bias: [out], float32; None for the layer's own.
             activation: `ACTIVATIONS` of gate and up, which are this layer's outputs; 0 for none.
-            into: Prepared rows that receive the activation instead of `y`; their scales are given.
         """
-        bias = self._bias if bias is None else bias
-        outputs = self.outputs // 2 if activation else self.outputs
-        if not self._has_tensor_cores:
-            assert into is None  # a block has too few outputs to scale bytes by
-            for first in range(0, len(y), _DOT_ROWS[-1]):
-                part = slice(first, first + _DOT_ROWS[-1])
-                some = rows.numbers[part], rows.scales[part], y[part]
-                of = None if residual is None else residual[part]
-                count = next(count for count in _DOT_ROWS if count >= len(some[0]))
-                name = f"rows_dot_{self._kind.name}_{count}"
-                self._launch(name, -(-outputs // 4), *some, bias, of, None, activation, outputs)
-            return
-        count = next(count for count in MMA_ROWS if count >= len(rows.numbers))
-        grid = -(-outputs // (8 if activation else 16))
-        given = rows.numbers, rows.scales, y if into is None else into.numbers
-        scales = None if into is None else into.scales
-        name = f"rows_mma_{self._kind.name}_{count}"
-        self._launch(name, grid, *given, bias, residual, scales, activation, outputs)
-
-    def _launch(
-        self,
-        name: str,
-        grid: int,
-        numbers: Tensor,
-        scales: Tensor,
-        y: Tensor,
-        bias: Tensor | None,
-        residual: Tensor | None,
-        out_scales: Tensor | None,
-        activation: int,
-        outputs: int,
-    ) -> None:
-        """Launch a product; see `multiply`."""
-        dtype = DTYPES[y.dtype] if out_scales is None else PREPARED
-        self._kernels.launch(
-            name, grid, 128, self._stored, numbers, scales, y, dtype, bias, residual, out_scales,
-            activation, outputs, y.stride(0), self.columns, len(numbers),
-        )  # fmt: skip
+        outputs, count = self.outputs // 2 if activation else self.outputs, len(rows.numbers)
+        sizes = MMA_ROWS if self._has_tensor_cores else _DOT_ROWS
+        compiled = next((size for size in sizes if size >= count), sizes[-1])
+        name = f"{self._kind.name}_{compiled}"
+        warps, split = self.launch
+        if isinstance(y, PreparedRows):
+            (numbers, scales), dtype = y, PREPARED if self._has_tensor_cores else QUANTIZED
+        else:
+            numbers, scales, dtype = y, None, DTYPES[y.dtype]
+        arguments = (
+            *(self._stored, *rows, numbers, dtype, self._bias if bias is None else bias, residual),
+            *(scales, activation, outputs, numbers.stride(0), self.columns, count),
+        )
+        if self._has_tensor_cores:
+            grid = -(-outputs // (8 if activation else 16))
+            self._kernels.launch(f"rows_mma_{name}", grid, 32 * warps, *arguments)
+        else:
+            per_block = _QUANTIZED_OUTPUTS if dtype == QUANTIZED else warps // split
+            grid = -(-outputs // per_block) * -(-count // compiled)
+            self._kernels.launch(f"rows_dot_{name}", grid, 32 * warps, *arguments, split)
 
     def row_norms(self) -> Tensor:
         """Return the Euclidean norm of every weight row. [out], float32"""
@@ -245,23 +266,33 @@ def working_types(device: torch.device) -> frozenset[str]:
 
 
 @cache
-def _works(name: str, columns: int, device: torch.device) -> bool:
-    """Whether a type's kernels are correct for rows of so many columns."""
+def _works(
+    name: str, columns: int, device: torch.device, launch: LaunchConfig | None = None
+) -> bool:
+    """Whether a type's kernels are correct for rows of so many columns, launched as by default."""
     kernels = load_kernels(device)
     if kernels is None:
         return False
-    works = _is_correct(kernels, block_type(name), columns, device)
+    works = _is_correct(kernels, block_type(name), columns, device, launch)
     if not works:
-        report_wrong(device, f"products with {name} weights of {columns:,} columns")
+        how = f", {launch.warps} warps" if launch else ""
+        report_wrong(device, f"products with {name} weights of {columns:,} columns{how}")
     return works
 
 
-def _is_correct(kernels: Kernels, kind: BlockType, columns: int, device: torch.device) -> bool:
+def _is_correct(
+    kernels: Kernels,
+    kind: BlockType,
+    columns: int,
+    device: torch.device,
+    launch: LaunchConfig | None = None,
+) -> bool:
     """Compare the kernels' results for random weights with those in torch."""
     outputs = 20  # not whole blocks of rows
     blocks = random_blocks(kind.name, outputs, columns)
     weights = kind.dequantize(blocks)
     layer = CardLinear(kernels, kind, blocks.to(device), None)
+    layer.launch = layer.launch if launch is None else launch
     unpacked = torch.full((outputs, columns), torch.nan, device=device)
     layer.unpack(blocks.to(device), unpacked)
     if not torch.equal(unpacked.cpu(), weights):

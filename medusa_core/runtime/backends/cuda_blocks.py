@@ -101,7 +101,7 @@ class CardAttention:
         sinks_dtype = 0 if sinks is None else DTYPES[sinks.dtype]
         self.kernels.launch(
             "merge_splits", kv_heads * rows, -(-head_dim // 32) * 32,
-            sums, statistics, sinks, sinks_dtype, out, DTYPES[q.dtype],
+            sums, statistics, sinks, sinks_dtype, out, DTYPES[q.dtype], None,
             nodes, q_heads, kv_heads, splits, head_dim, None, 0, 1.0,
         )  # fmt: skip
         return out.view(nodes, q_heads * head_dim)

@@ -2,14 +2,14 @@
 
 A block takes nine launches: norm, QKV, rotation with the write to the cache, attention, merge of
 its splits, output projection with the residual, norm, gate and up with the activation, and down
-with the residual; two more on cards without tensor cores. Length, addresses of the cache and the
-tree's mask are read from device memory, so that one CUDA graph serves every cache and length.
+with the residual. Length, addresses of the cache and the tree's mask are in device memory, so that
+one CUDA graph serves every cache and length.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -28,12 +28,14 @@ from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import Mlp
 from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm
 from medusa_core.system.native.cuda import MAX_SPLITS, MOST_STEP_ROWS
-from medusa_core.system.native.cuda.kernels import DTYPES, PREPARED
+from medusa_core.system.native.cuda.kernels import DTYPES, PREPARED, QUANTIZED
 
 _ACTIVATIONS = {Activation.SILU: 1, Activation.GELU_TANH: 2}  # of rows.cu
 _HEADER = 3  # committed rows, slots of a head, nodes
 _MARGIN = 1.01  # of bounds, for the rounding of weights and rows to halves
 _MOST_DIMS = 256
+_MEASURED_NODES = (1, 16)
+_MEASURED_LAYERS = 4  # whose keys together exceed the L2 cache of most cards
 
 
 class _Piece(NamedTuple):
@@ -84,6 +86,7 @@ class FusedDecoder:
 
     Attributes:
         num_addresses: Addresses of a cache that a step reads.
+        splits: Parts into which attention splits the keys at most; bits of results depend on it.
     """
 
     def __init__(
@@ -107,14 +110,15 @@ class FusedDecoder:
         self._kernels, self._mma = kernels.kernels, kernels.has_tensor_cores
         self._dtype = DTYPES[precision.compute]
         self._activation = _ACTIVATIONS[model.config.activation.kind]
-        self.num_addresses = 2 * len(blocks)
+        self.num_addresses, self.splits = 2 * len(blocks), MAX_SPLITS
         first, hidden = blocks[0].attention.spec, model.config.hidden_size
         width = blocks[0].gate_up.outputs // 2
         heads = first.num_heads + 2 * first.num_kv_heads
         self._empty = torch.empty(0, dtype=precision.compute, device=precision.device)
         self._rows, self._update = self._prepared(hidden), self._numbers(hidden)
         self._attended, self._active = self._prepared(first.inner), self._prepared(width)
-        self._plain = self._numbers(max(width, first.inner)).view(-1)  # without tensor cores
+        self._writes_rows = self._mma or first.head_dim % 32 == 0  # quantized, else, by 32 numbers
+        self._plain = self._numbers(0 if self._writes_rows else first.inner)
         self._qkv = self._numbers(heads * first.head_dim)
         self._q = self._numbers(first.inner).float()
         parts = (MOST_STEP_ROWS * first.num_heads * MAX_SPLITS, first.head_dim)
@@ -148,11 +152,74 @@ class FusedDecoder:
         return cls(model, precision, kernels, bounded, value_bound)
 
     @property
+    def device(self) -> torch.device:
+        """The card."""
+        return self._precision.device
+
+    @property
+    def linears(self) -> Iterator[tuple[CardLinear, int]]:
+        """All products of a step, with the `activation` of `CardLinear.multiply`."""
+        for block in self._blocks:
+            for piece in (*block.qkv, *block.output, *block.down):
+                yield piece.layer, 0
+            yield block.gate_up, self._activation
+        if isinstance(self._model.lm_head, CardLinear):
+            yield self._model.lm_head, 0
+
+    def rows_of(
+        self, layer: CardLinear, rows: int, activation: int
+    ) -> tuple[PreparedRows, Tensor | PreparedRows]:
+        """Allocate what a product of a step reads and writes, for measurements."""
+        x = PreparedRows.empty(self._empty.new_zeros(rows, layer.columns), self._mma)
+        y = self._empty.new_empty(rows, layer.outputs // 2 if activation else layer.outputs)
+        x.scales.fill_(1)
+        x.numbers.zero_()
+        if not activation:
+            return x, y
+        active = PreparedRows.empty(y, self._mma)
+        active.scales.fill_(1)
+        return x, active
+
+    @property
+    def attention_shape(self) -> str:
+        """What attention's times depend on, for people and as a key."""
+        spec, cache = self._blocks[0].attention.spec, self._precision.cache
+        heads = f"{spec.num_heads} x {spec.num_kv_heads} x {spec.head_dim}"
+        return f"attention {heads} {str(cache).removeprefix('torch.')}"
+
+    def attention_work(self, num_keys: int) -> Callable[[int], None]:
+        """Return attention of a node and of a tree over so many keys, given a number of splits."""
+        blocks = self._blocks[:_MEASURED_LAYERS]
+        spec = blocks[0].attention.spec
+        slots = num_keys + _MEASURED_NODES[-1]
+        shape = (len(blocks), 2, spec.num_kv_heads, slots, spec.head_dim)
+        cached = self._empty.new_zeros(shape, dtype=self._precision.cache)
+        addresses = [part.data_ptr() for layer in cached for part in layer]
+        addresses += [0] * (self.num_addresses - len(addresses))
+        trees = []
+        for rows in _MEASURED_NODES:
+            ids, positions = [0] * rows, [num_keys] * rows
+            own = [*ids, *positions, *range(num_keys, num_keys + rows)]
+            words = [-1] * rows * -(-rows // 32)  # every node sees the others
+            numbers = torch.tensor([num_keys, slots, rows, *addresses, *own, *words])
+            trees.append((rows, numbers.to(self.device)))
+
+        def attend(splits: int) -> None:
+            """Attend in each of the layers."""
+            self.splits = splits
+            for index, block in enumerate(blocks[: len(cached)]):  # which keeps `cached`
+                for rows, inputs in trees:
+                    self._mix(index, block, rows, self._step_of(inputs, rows))
+
+        return attend
+
+    @property
     def buffers(self) -> tuple[Tensor, ...]:
         """All its buffers that a step writes."""
         plain = (self._update, self._plain, self._qkv, self._q, self._sums, self._statistics)
-        halves = (self._rows.numbers, self._attended.numbers, self._active.numbers)
-        return *plain, self._rows.scales, self._active.scales, *halves
+        rows = (self._rows.numbers, self._attended.numbers, self._active.numbers)
+        scales = () if self._mma else (self._attended.scales,)  # else they are constant
+        return *plain, *rows, self._rows.scales, self._active.scales, *scales
 
     def poison(self) -> None:
         """Fill all buffers with NaN, so that a check notices what a kernel doesn't write."""
@@ -178,25 +245,19 @@ class FusedDecoder:
             states: Receives normalised outputs and tapped inputs. [n, 1 + taps, hidden]
             taps: Layers whose inputs are kept.
         """
-        rows, update = len(x), None
-        numbers = inputs[_HEADER + self.num_addresses :]
-        _, positions, slots = numbers[: 3 * rows].view(3, rows)
-        tree = (inputs, positions, slots, numbers[3 * rows :])
-        normed, attended, active = (
-            PreparedRows(of.numbers[:rows], of.scales[:rows])
-            for of in (self._rows, self._attended, self._active)
-        )
+        rows, update, tree = len(x), None, self._step_of(inputs, len(x))
+        normed, active = _first(self._rows, rows), _first(self._active, rows)
         for index, block in enumerate(self._blocks):
             pre, post, pre_mlp, post_mlp = block.norms
             self._norm(x, pre, update, normed)
             if index in taps:
                 states[:, 1 + taps.index(index)].copy_(x)
-            mixed = self._attend(index, block, normed, attended, tree)
+            mixed = self._attend(index, block, normed, tree)
             update = self._project(block.output, mixed, x, post)
             scales = active.scales if self._mma else None
             self._norm(x, pre_mlp, update, normed, scales, block.slope, block.offset)
-            inner = self._activate(block, normed, active)
-            update = self._project(block.down, inner, x, post_mlp)
+            block.gate_up.multiply(normed, active, activation=self._activation)
+            update = self._project(block.down, active, x, post_mlp)
         final = self._update[:rows] if taps else states.view(rows, -1)
         self._norm(x, self._model.final_norm, update, None, y=final)
         if taps:
@@ -229,11 +290,10 @@ class FusedDecoder:
         index: int,
         block: _FusedBlock,
         rows: PreparedRows,
-        attended: PreparedRows,
         tree: tuple[Tensor, Tensor, Tensor, Tensor],
     ) -> PreparedRows:
         """Project rows, write keys and values, attend, and return prepared rows."""
-        attention, (step, positions, slots, visible) = block.attention.spec, tree
+        attention, (step, positions, slots, _) = block.attention.spec, tree
         count, head_dim = len(rows.numbers), attention.head_dim
         heads = attention.num_heads, attention.num_kv_heads
         qkv, q = self._qkv[:count], self._q[:count]
@@ -247,39 +307,45 @@ class FusedDecoder:
             qkv, self._dtype, block.head_norms, turns, step, positions, slots, q, cache,
             index, count, *heads, head_dim, attention.softmax_scale, block.eps,
         )  # fmt: skip
+        return self._mix(index, block, count, tree)
+
+    def _mix(
+        self,
+        index: int,
+        block: _FusedBlock,
+        count: int,
+        tree: tuple[Tensor, Tensor, Tensor, Tensor],
+    ) -> PreparedRows:
+        """Attend by rotated queries, and return prepared rows."""
+        attention, (step, positions, _, visible) = block.attention.spec, tree
+        heads, head_dim = (attention.num_heads, attention.num_kv_heads), attention.head_dim
+        q, attended, cache = (
+            self._q[:count],
+            _first(self._attended, count),
+            DTYPES[self._precision.cache],
+        )
         group = count * heads[0] // heads[1]
         uses_mma = self._mma and head_dim in MMA_DIMS
-        grid = heads[1] * MAX_SPLITS * -(-group // (64 if uses_mma else 16))
+        grid = heads[1] * self.splits * -(-group // (64 if uses_mma else 16))
         arguments = (
             *(q, DTYPES[torch.float32], None, None, cache, 0, None, 0, 0, self._sums),
-            *(self._statistics, count, *heads, 0, MAX_SPLITS, step, visible, positions),
+            *(self._statistics, count, *heads, 0, self.splits, step, visible, positions),
             *(attention.sliding_window or 0, index, attention.attn_logit_softcapping or 0.0),
         )
         name = f"attend_mma_{head_dim}" if uses_mma else "attend_dot"
         self._kernels.launch(name, grid, 128, *arguments, *(() if uses_mma else (head_dim,)))
         sinks = block.attention.sinks
-        mixed = attended.numbers if self._mma else self._plain[: count * attention.inner]
+        mixed, kind = attended.numbers, PREPARED if self._mma else QUANTIZED
+        if not self._writes_rows:
+            mixed, kind = self._plain[:count], self._dtype
+        code_scales = None if self._mma else attended.scales
         self._kernels.launch(
             "merge_splits", heads[1] * group, -(-head_dim // 32) * 32,
             self._sums, self._statistics, sinks, 0 if sinks is None else DTYPES[sinks.dtype],
-            mixed, PREPARED if self._mma else self._dtype, count, *heads, MAX_SPLITS, head_dim,
-            step, 16 if uses_mma else 32, self._value_scale,
+            mixed, kind, code_scales, count, *heads, self.splits, head_dim, step,
+            16 if uses_mma else 32, self._value_scale,
         )  # fmt: skip
-        if self._mma:
-            return attended
-        return block.output[0].layer.prepare(mixed.view(count, -1))
-
-    def _activate(
-        self, block: _FusedBlock, rows: PreparedRows, active: PreparedRows
-    ) -> PreparedRows:
-        """Multiply gate and up, and return the prepared activation."""
-        layer, count = block.gate_up, len(rows.numbers)
-        if self._mma:
-            layer.multiply(rows, active.numbers, activation=self._activation, into=active)
-            return active
-        y = self._plain[: count * layer.outputs // 2].view(count, -1)
-        layer.multiply(rows, y, activation=self._activation)
-        return block.down[0].layer.prepare(y)
+        return attended if self._writes_rows else block.output[0].layer.prepare(mixed, attended)
 
     def _project(
         self, pieces: Sequence[_Piece], rows: PreparedRows, x: Tensor, post: RmsNorm | None
@@ -291,6 +357,12 @@ class FusedDecoder:
             layer.multiply(rows, part, part if post is None else None, bias=bias)
         return None if post is None else (y, post)
 
+    def _step_of(self, inputs: Tensor, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return a step's inputs as kernels read them: all, then positions, slots and masks."""
+        numbers = inputs[_HEADER + self.num_addresses :]
+        _, positions, slots = numbers[: 3 * rows].view(3, rows)
+        return inputs, positions, slots, numbers[3 * rows :]
+
     def _numbers(self, width: int) -> Tensor:
         """Allocate a buffer for the rows of a step. [MOST_STEP_ROWS, width]"""
         return self._empty.new_empty(MOST_STEP_ROWS, width)
@@ -298,6 +370,11 @@ class FusedDecoder:
     def _prepared(self, width: int) -> PreparedRows:
         """Allocate rows in the layout that products read."""
         return PreparedRows.empty(self._numbers(width), self._mma)
+
+
+def _first(rows: PreparedRows, count: int) -> PreparedRows:
+    """Return the first prepared rows."""
+    return PreparedRows(rows.numbers[:count], rows.scales[:count])
 
 
 def _pieces_of(block: Block) -> _FusedBlock | None:

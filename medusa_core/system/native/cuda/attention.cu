@@ -221,7 +221,7 @@ __device__ __forceinline__ void attend_mma(
 }
 
 #define ATTEND_MMA(D)                                                                          \
-  extern "C" __global__ void __launch_bounds__(128) attend_mma_##D(                            \
+  extern "C" __global__ void __launch_bounds__(128, 1) attend_mma_##D(                            \
       const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,            \
       int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,         \
       float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,      \
@@ -239,7 +239,7 @@ ATTEND_MMA(256)
 
 // Four rows a warp: each lane has a key for the scores, and dimensions lane, lane + 32, … for the
 // sums. Four warps a block, of consecutive rows.
-extern "C" __global__ void __launch_bounds__(128) attend_dot(
+extern "C" __global__ void __launch_bounds__(128, 1) attend_dot(
     const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,
     int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,
     float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,
@@ -332,10 +332,11 @@ extern "C" __global__ void __launch_bounds__(128) attend_dot(
 
 // Joins the splits of each row: a block per row of every KV head, a thread per dimension.
 // sinks: a score for each query head that belongs to no key, or null. out: as q, or PREPARED and
-// divided by `out_scale`. tile: keys of a tile of the kernel that attended.
+// divided by `out_scale`, or QUANTIZED with `code_scales` if head_dim is a multiple of 32. tile: keys
+// of a tile of the kernel that attended.
 extern "C" __global__ void __launch_bounds__(256) merge_splits(
     const float* sums, const float2* statistics, const void* sinks, int sinks_dtype, void* out,
-    int dtype, int nodes, int q_heads, int kv_heads, int splits, int head_dim,
+    int dtype, float* code_scales, int nodes, int q_heads, int kv_heads, int splits, int head_dim,
     const long long* step, int tile, double out_scale) {
   int group = q_heads / kv_heads, rows = nodes * group, used = splits;
   if (step) {
@@ -361,6 +362,8 @@ extern "C" __global__ void __launch_bounds__(256) merge_splits(
   float mixed = total > 0 ? sum / total : 0;  // rows of padding may see nothing
   if (dtype == PREPARED)
     ((u16*)out)[prepared_place(to)] = float_to_half(mixed / (float)out_scale);
+  else if (dtype == QUANTIZED)
+    store_quantized(out, code_scales, to, mixed);
   else
     store_number(out, dtype, to, mixed);
 }

@@ -124,8 +124,8 @@ __device__ __forceinline__ u32 pack_halves(float low, float high) {
 }
 
 // Numbers of activations, residuals and results: the dtype that the model computes in.
-// PREPARED: scaled halves that rows_mma reads; see prepared_place.
-enum Dtype { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2, PREPARED = 3 };
+// PREPARED: scaled halves that rows_mma reads; see prepared_place. QUANTIZED: see store_quantized.
+enum Dtype { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2, PREPARED = 3, QUANTIZED = 4 };
 
 // rows_mma reads eight neighbours in the order 0 2 1 3 4 6 5 7 (load_halves).
 __device__ __forceinline__ u64 prepared_place(u64 index) {
@@ -153,6 +153,13 @@ __device__ __forceinline__ void store_number(void* numbers, int dtype, u64 index
     u32 rounded = (word.bits + 0x7fffu + (word.bits >> 16 & 1)) >> 16;
     ((u16*)numbers)[index] = number == number ? (u16)rounded : (u16)0x7fc0;
   }
+}
+
+// Writes the numbers of a warp, 32 neighbours of a row, as bytes with one scale, for rows_dot.
+__device__ __forceinline__ void store_quantized(void* codes, float* scales, u64 at, float number) {
+  float scale = max_warp(fabsf(number)) / 127;
+  ((signed char*)codes)[at] = (signed char)(scale ? rintf(number / scale) : 0);
+  if ((at & 31) == 0) scales[at / 32] = scale;
 }
 
 // Two numbers of 16 bits as a pair of halves.

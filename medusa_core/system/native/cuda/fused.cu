@@ -49,11 +49,8 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(
     float number = load_number(x, dtype, first + i) * factor * weight[i];
     if (prepared) prepared[prepared_place(first + i)] = float_to_half(number / scale);
     if (y) store_number(y, dtype, first + i, number);
-    if (codes) {  // `columns` is a multiple of 32: a warp has all lanes here
-      float step = max_warp(fabsf(number)) / 127;
-      codes[first + i] = (signed char)(step ? rintf(number / step) : 0);
-      if ((threadIdx.x & 31) == 0) code_scales[(first + i) / 32] = step;
-    }
+    // `columns` is a multiple of 32: a warp has all lanes here.
+    if (codes) store_quantized(codes, code_scales, first + i, number);
   }
   if (threadIdx.x) return;
   if (prepared) row_scales[blockIdx.x] = scale;

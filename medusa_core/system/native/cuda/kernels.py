@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 Argument = Tensor | int | float | None
 SOURCES = ("rows", "attention", "fused")
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # `Dtype` of device.cuh
-PREPARED = 3  # another one: scaled halves in the order that rows_mma reads
+PREPARED, QUANTIZED = 3, 4  # others: what rows_mma and what rows_dot reads
 
 
 class Kernels(Protocol):

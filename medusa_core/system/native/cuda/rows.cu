@@ -1,9 +1,10 @@
 // Quantized weights times the few rows of a token tree: y = x · Wᵀ.
 //
 // rows_mma: tensor cores (sm_75 and later), 1 to 64 rows. Every output is summed in one order,
-//     whatever the number of rows, so that verifying drafts never changes a token.
-// rows_dot: dp4a over activations in int8 (sm_61, and cards of sm_75 without tensor cores),
-//     1 to 8 rows, with the same property.
+//     whatever the number of rows, so that verifying drafts never changes a token. The order depends
+//     on the number of warps, which is chosen for a layer (tuning.py), never for a number of rows.
+// rows_dot: dp4a over activations in int8 (sm_61, and cards of sm_75 without tensor cores), with
+//     the same property. The order depends on `split`.
 // dequantize: weights as numbers, for prompts, which cuBLAS multiplies.
 #include "weights.cuh"
 
@@ -15,14 +16,18 @@ __device__ __forceinline__ float activate(int activation, float gate, float up) 
   return 0.5f * gate * (1 + tanhf(inner)) * up;
 }
 
-// Writes one output: the activation of gate and up, or a value and the residual. PREPARED outputs
-// are divided by out_scales[row].
-__device__ __forceinline__ void write_output(
-    void* y, const float* bias, const void* residual, const float* out_scales, int dtype,
-    int activation, int row, int n, int outputs, int stride, float value, float up) {
-  u64 at = (u64)row * stride + n;
+// Output n with its bias: the activation of gate and up, or the value.
+__device__ __forceinline__ float finish_output(
+    const float* bias, int activation, int n, int outputs, float value, float up) {
   if (bias) value += bias[n];
-  if (activation) value = activate(activation, value, bias ? up + bias[outputs + n] : up);
+  return activation ? activate(activation, value, bias ? up + bias[outputs + n] : up) : value;
+}
+
+// Writes a finished output and the residual. PREPARED outputs are divided by out_scales[row].
+__device__ __forceinline__ void write_output(
+    void* y, const void* residual, const float* out_scales, int dtype, int row, int n, int stride,
+    float value) {
+  u64 at = (u64)row * stride + n;
   if (dtype == PREPARED) {
     ((u16*)y)[prepared_place(at)] = float_to_half(value / out_scales[row]);
     return;
@@ -49,8 +54,9 @@ extern "C" __global__ void __launch_bounds__(256) prepare_rows(
   if (threadIdx.x == 0) row_scales[row] = scale;
 }
 
-// A warp has 16 weight rows and 8 · TILES rows of the tree; the four warps of a block take every
-// fourth group of columns, and their sums are added in the order of the warps.
+// A warp has 16 weight rows and 8 · TILES rows of the tree. Launch: 2, 4 or 8 warps a block, which
+// take the groups of columns in turn. Their sums are added in one order: warp 4 to warp 0, 5 to 1,
+// 6 to 2, 7 to 3, then the first four.
 //
 // With an activation the weights are gate and up projection, `outputs` rows each: a warp has eight
 // of both. x, row_scales: from prepare_rows or norm_rows. y, residual: rows of `stride` numbers
@@ -60,9 +66,10 @@ __device__ __forceinline__ void rows_mma(
     const u8* weights, const u16* x, const float* row_scales, void* y, int dtype,
     const float* bias, const void* residual, const float* out_scales, int activation, int outputs,
     int stride, int columns, int num_rows) {
-  const int kWarps = 4;
-  __shared__ float sums[kWarps][TILES * 128];
+  const int kSums = 4;
+  __shared__ float sums[kSums][TILES * 128];  // [rows of the tree, 16 weight rows] of a warp
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+  int warps = blockDim.x >> 5;
   int per_block = activation ? 8 : 16, first_output = blockIdx.x * per_block;
   // Weight rows past the last are computed from the last, and not written.
   int n0 = min(first_output + g, outputs - 1);
@@ -74,7 +81,7 @@ __device__ __forceinline__ void rows_mma(
 #pragma unroll
   for (int i = 0; i < TILES; i++)
     for (int j = 0; j < 4; j++) acc[i][j] = 0;
-  for (int group = warp; group < num_groups; group += kWarps) {
+  for (int group = warp; group < num_groups; group += warps) {
 #pragma unroll
     for (int sub = 0; sub < 8; sub++) {
       if (8 * group + sub >= num_sub) break;
@@ -93,27 +100,38 @@ __device__ __forceinline__ void rows_mma(
       }
     }
   }
+  float* own = sums[warp % kSums] + 32 * t + g;
+  int top = warps > kSums ? kSums : 0;
+#pragma unroll 1
+  for (int first = top; first >= 0; first -= kSums) {  // warps 4 to 7, if any, before the others
+    if ((warp & kSums) == first) {
 #pragma unroll
-  for (int i = 0; i < TILES; i++)  // [rows of the tree, 16 weight rows]
-    for (int j = 0; j < 4; j++)
-      sums[warp][(8 * i + 2 * t + (j & 1)) * 16 + g + 8 * (j >> 1)] = acc[i][j];
-  __syncthreads();
+      for (int i = 0; i < TILES; i++)
+        for (int j = 0; j < 4; j++) {
+          float* at = own + 128 * i + 16 * (j & 1) + 8 * (j >> 1);
+          *at = first < top ? *at + acc[i][j] : acc[i][j];
+        }
+    }
+    __syncthreads();
+  }
 #pragma unroll 1
   for (int at = threadIdx.x; at < num_rows * per_block; at += blockDim.x) {
     int row = at / per_block, place = at % per_block, n = first_output + place;
     if (n >= outputs) continue;
     float scale = row_scales[row] / kWeightFactor, value = 0, up = 0;
-    for (int w = 0; w < kWarps; w++) {
+#pragma unroll
+    for (int w = 0; w < kSums; w++) {
+      if (w >= warps) break;
       value += sums[w][row * 16 + place];
       if (activation) up += sums[w][row * 16 + place + 8];
     }
-    write_output(y, bias, residual, out_scales, dtype, activation, row, n, outputs, stride, value * scale,
-                 up * scale);
+    value = finish_output(bias, activation, n, outputs, value * scale, up * scale);
+    write_output(y, residual, out_scales, dtype, row, n, stride, value);
   }
 }
 
 #define ROWS_MMA(FORMAT, NAME, TILES, ROWS)                                                   \
-  extern "C" __global__ void __launch_bounds__(128) rows_mma_##NAME##_##ROWS(                 \
+  extern "C" __global__ void __launch_bounds__(256, 1) rows_mma_##NAME##_##ROWS(                 \
       const u8* weights, const u16* x, const float* row_scales, void* y, int dtype,           \
       const float* bias, const void* residual, const float* out_scales, int activation,       \
       int outputs, int stride, int columns, int num_rows) {                                   \
@@ -137,21 +155,21 @@ extern "C" __global__ void __launch_bounds__(128) quantize_rows(
   int block = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), lane = threadIdx.x & 31;
   if (block >= num_blocks) return;
   u64 at = (u64)block * 32 + lane;
-  float number = load_number(x, dtype, at), largest = max_warp(fabsf(number));
-  float scale = largest / 127;
-  codes[at] = (signed char)(scale ? rintf(number / scale) : 0);
-  if (lane == 0) scales[block] = scale;
+  store_quantized(codes, scales, at, load_number(x, dtype, at));
 }
 
-// Sums of one weight row with each row of the tree; eight sub-blocks a warp, four lanes for each.
+// Sums of one weight row with each row of the tree, of the groups part, part + split, …; eight
+// sub-blocks a warp, four lanes for each. Returns the sum of row `lane`.
 template <class Format, int ROWS>
-__device__ __forceinline__ void dot_row(
-    const u8* row, const u32* codes, const float* scales, int columns, int num_rows, float* sums) {
+__device__ __forceinline__ float dot_row(
+    const u8* row, const u32* codes, const float* scales, int columns, int num_rows, int part,
+    int split) {
   int lane = threadIdx.x & 31, sub = lane >> 2, t = lane & 3, num_sub = columns / 32;
+  float sums[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++) sums[r] = 0;
 #pragma unroll 2
-  for (int group = 0; group < (num_sub + 7) / 8; group++) {
+  for (int group = part; group < (num_sub + 7) / 8; group += split) {
     int block = 8 * group + sub;
     if (block >= num_sub) break;
     Eight of = Format::load(row, group, sub, t);
@@ -164,41 +182,79 @@ __device__ __forceinline__ void dot_row(
       sums[r] += scales[(u64)r * num_sub + block] * (of.scale * dot - of.offset * sum);
     }
   }
+  float of_lane = 0;
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) sums[r] = sum_warp(sums[r]);
+  for (int r = 0; r < ROWS; r++) {
+    float sum = sum_warp(sums[r]);
+    if (lane == r) of_lane = sum;
+  }
+  return of_lane;
 }
 
-// A warp has one output: one weight row, or with an activation its gate and its up row.
+// `split` warps of a block have one output: one weight row, or with an activation its gate and its
+// up row. Their sums are added in the order of the warps.
+//
+// Launch: up to 8 warps a block, for as many outputs as they have at a time, or for 32 that become
+// QUANTIZED. More than ROWS rows of the tree are in neighbouring blocks, which read the same weights.
 template <class Format, int ROWS>
 __device__ __forceinline__ void rows_dot(
     const u8* weights, const u32* codes, const float* scales, void* y, int dtype,
-    const float* bias, const void* residual, const float* out_scales, int activation, int outputs,
-    int stride, int columns, int num_rows) {
-  int lane = threadIdx.x & 31, n = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
-  if (n >= outputs) return;
+    const float* bias, const void* residual, float* out_scales, int activation, int outputs,
+    int stride, int columns, int num_rows, int split) {
+  __shared__ float partial[8][2][ROWS], finished[ROWS][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  int chunks = (num_rows + ROWS - 1) / ROWS, first = blockIdx.x % chunks * ROWS;
+  int count = min(ROWS, num_rows - first), part = warp % split, at_a_time = warps / split;
+  int per_block = dtype == QUANTIZED ? 32 : at_a_time;
+  int first_output = blockIdx.x / chunks * per_block;
+  codes += (u64)first * columns / 4;
+  scales += (u64)first * columns / 32;
   u64 bytes = Format::row_bytes(columns);
-  float values[ROWS], ups[ROWS];
-  dot_row<Format, ROWS>(weights + n * bytes, codes, scales, columns, num_rows, values);
-  if (activation)
-    dot_row<Format, ROWS>(weights + (outputs + n) * bytes, codes, scales, columns, num_rows, ups);
-  float value = 0, up = 0;  // lane r writes row r
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-    if (lane == r) {
-      value = values[r];
-      up = activation ? ups[r] : 0;
+#pragma unroll 1
+  for (int i = warp / split; i < per_block; i += at_a_time) {
+    int n = min(first_output + i, outputs - 1);  // past the last: computed, but not written
+    float value = 0, up = 0;
+#pragma unroll 1
+    for (int half = 0; half <= (activation != 0); half++) {
+      const u8* row = weights + (half * outputs + n) * bytes;
+      float sum = dot_row<Format, ROWS>(row, codes, scales, columns, count, part, split);
+      if (half) up = sum; else value = sum;
     }
-  if (lane < num_rows)
-    write_output(y, bias, residual, out_scales, dtype, activation, lane, n, outputs, stride, value, up);
+    if (split > 1) {
+      if (lane < ROWS) {
+        partial[warp][0][lane] = value;
+        partial[warp][1][lane] = up;
+      }
+      __syncthreads();
+      value = up = 0;
+      for (int w = warp - part; w < warp - part + split && lane < ROWS; w++) {
+        value += partial[w][0][lane];
+        up += partial[w][1][lane];
+      }
+      __syncthreads();  // before they are overwritten
+    }
+    if (part || lane >= count || first_output + i >= outputs) continue;
+    value = finish_output(bias, activation, n, outputs, value, up);
+    if (dtype == QUANTIZED)
+      finished[lane][i] = value;
+    else
+      write_output(y, residual, out_scales, dtype, first + lane, n, stride, value);
+  }
+  if (dtype != QUANTIZED) return;
+  __syncthreads();
+  for (int r = warp; r < count; r += warps) {
+    u64 at = (u64)(first + r) * stride + first_output + lane;
+    store_quantized(y, out_scales, at, finished[r][lane]);
+  }
 }
 
 #define ROWS_DOT(FORMAT, NAME, ROWS)                                                          \
-  extern "C" __global__ void __launch_bounds__(128) rows_dot_##NAME##_##ROWS(                 \
+  extern "C" __global__ void __launch_bounds__(256, 1) rows_dot_##NAME##_##ROWS(                 \
       const u8* weights, const u32* codes, const float* scales, void* y, int dtype,           \
-      const float* bias, const void* residual, const float* out_scales, int activation,       \
-      int outputs, int stride, int columns, int num_rows) {                                   \
+      const float* bias, const void* residual, float* out_scales, int activation,             \
+      int outputs, int stride, int columns, int num_rows, int split) {                        \
     rows_dot<FORMAT, ROWS>(weights, codes, scales, y, dtype, bias, residual, out_scales,      \
-                           activation, outputs, stride, columns, num_rows);                   \
+                           activation, outputs, stride, columns, num_rows, split);            \
   }
 #define ALL_ROWS_DOT(FORMAT, NAME)                           \
   ROWS_DOT(FORMAT, NAME, 1) ROWS_DOT(FORMAT, NAME, 4) ROWS_DOT(FORMAT, NAME, 8)

@@ -45,7 +45,7 @@ def test_products_are_right_and_independent_of_other_rows(kernels: HostKernels, 
         "quantize_rows", -(-codes.numel() // 128), 128, x, 0, codes, steps, steps.numel()
     )
     weights = (blocks, codes, steps, y, 0, None, None, None, 0)
-    kernels.launch(f"rows_dot_{of}_4", 5, 128, *weights, OUTPUTS, OUTPUTS, columns, 3)
+    kernels.launch(f"rows_dot_{of}_4", 5, 128, *weights, OUTPUTS, OUTPUTS, columns, 3, 1)
     assert error(y, expected[:3]) < 0.02
 
 
