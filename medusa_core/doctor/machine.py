@@ -94,6 +94,7 @@ def _card_kernels() -> Check:
     from medusa_core.models.quant.card_linear import working_types
     from medusa_core.runtime.backends.cuda_blocks import card_attention, fused_kernels_work
     from medusa_core.system.native.cuda.kernels import kernel_note
+    from medusa_core.system.native.cuda.tuning import tuning_note
 
     try:
         device = resolve_device("").device
@@ -110,7 +111,8 @@ def _card_kernels() -> Check:
     if note:
         hint = tr("Update the card's driver. Until then these parts are slower, but right.")
         return Check(tr("Kernels for cards"), False, note, hint)
-    return Check(tr("Kernels for cards"), True, tr("They compute what the processor computes."))
+    facts, tuned = tr("They compute what the processor computes."), tuning_note(device)
+    return Check(tr("Kernels for cards"), True, tr("{0} {1}", facts, tuned) if tuned else facts)
 
 
 def _memory() -> Check:

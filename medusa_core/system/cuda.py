@@ -5,11 +5,14 @@ Callers import this module, not its functions, which tests replace.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+import statistics
+import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -77,6 +80,19 @@ def name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device)
 
 
+@cache
+def driver_version() -> str:
+    """Version of the GPUs' driver by NVML, such as 570.86.15; "unknown" where that is missing."""
+    version = ctypes.create_string_buffer(80)
+    try:
+        nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+        if nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(version, len(version)) == 0:
+            return version.value.decode()
+    except (OSError, AttributeError) as error:
+        log.info("the driver's version isn't known: %s", error)
+    return "unknown"
+
+
 def has_tensor_cores(device: torch.device) -> bool:
     """Whether a card multiplies halves by tensor cores; small cards of Turing have none."""
     without = ("GTX 16", "MX4", "MX5", "T400", "T500", "T550", "T600", "T1000", "T1200")
@@ -134,6 +150,38 @@ def seconds_of(work: Callable[[], None], device: torch.device) -> float:
     work()
     wait(device)
     return time.perf_counter() - started
+
+
+def median_seconds(
+    works: Sequence[Callable[[], None]], device: torch.device, repeats: int, ends: float
+) -> list[float]:
+    """Measure a GPU's seconds of several works in turns, without the host's part.
+
+    They alternate, because a GPU's clock changes with its temperature.
+
+    Args:
+        works: Each launches kernels, the same in every call.
+        device: The GPU.
+        repeats: Rounds that are measured.
+        ends: `time.perf_counter()` after which no further round begins.
+
+    Raises:
+        RuntimeError: An operation can't be captured as a graph.
+    """
+    memory = graph_memory()
+    graphs = [record(work, memory) for work in works]
+    rounds: list[list[float]] = []
+    while len(rounds) < repeats and not (rounds and time.perf_counter() > ends):
+        spans: list[tuple[Any, Any]] = []
+        for graph in graphs:
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+            began.record()
+            graph.replay()
+            ended.record()
+            spans.append((began, ended))
+        wait(device)
+        rounds.append([began.elapsed_time(ended) / 1000 for began, ended in spans])
+    return [statistics.median(each) for each in zip(*rounds, strict=True)]
 
 
 def graph_memory() -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.backends.block import host_mlps
 from medusa_core.runtime.backends.cuda_step import FusedDecoder
+from medusa_core.runtime.backends.cuda_tuning import tune_launches
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import LowerTiers, PlacedTree, RunnerSpec
@@ -116,7 +117,10 @@ def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> Static
     fits = precision.device.type == "cuda" and precision.is_standard
     if not fits or host_mlps(model.blocks):
         return None
-    return choose_static(model, precision, FusedDecoder.of(model, precision))
+    fused = FusedDecoder.of(model, precision)
+    if fused is not None:
+        tune_launches(fused, model.config.context_tokens)
+    return choose_static(model, precision, fused)
 
 
 SPEC = RunnerSpec("static", preference=1, build=_build)
