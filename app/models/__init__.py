@@ -1,1 +1,1 @@
-"""The model manager: what fits, is installed, is on its way; fetching is `medusa_core.hub`."""
+"""The model manager: discovers, installs and downloads models through `medusa_core.hub`."""

@@ -1,4 +1,4 @@
-"""Which LoRA the chosen model is loaded with."""
+"""Selection of the LoRA for a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medusa_core.api import AdapterOffer, Installed, Library
 
 
 class AdapterBox(ChoiceBox):
-    """LoRAs that fit a model, and those that don't with the reason why not."""
+    """LoRAs of a model; those that don't fit are disabled and say why."""
 
     def __init__(self, library: Library) -> None:
         super().__init__(NUM_CHARS)
@@ -24,12 +24,12 @@ class AdapterBox(ChoiceBox):
 
     @property
     def chosen(self) -> AdapterOffer | None:
-        """The LoRA; None for none."""
+        """The selected LoRA, or None."""
         offer = self.currentData()
         return offer if isinstance(offer, AdapterOffer) else None
 
     def offer(self, item: Installed | None, items: Sequence[Installed]) -> None:
-        """Offer all LoRAs that are here to a model; none is chosen, as it changes what is said."""
+        """List the installed LoRAs; none is preselected, since it changes the answers."""
         with QSignalBlocker(self):
             self.clear()
             self.addItem(self.tr("none"), None)

@@ -1,4 +1,4 @@
-"""One model: where its memory would go, as what, with how much context."""
+"""Details of a model: memory plan, weight format, context length."""
 
 from __future__ import annotations
 
@@ -60,26 +60,26 @@ _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 
 
 class Details(QWidget):
-    """A panel with the memory bar, the controls that change it, and one button.
+    """Panel with the memory plan of a model, the load options that change it, and one button.
 
     Attributes:
-        bar: Where the memory goes.
+        bar: Memory by part.
         quant_box: Weight format.
-        context_box: Longest prompt plus answer.
-        cache_box: Type of keys and values.
+        context_box: Context length in tokens.
+        cache_box: Format of the KV cache.
         ram_box: Keep the token vectors in RAM.
-        place_box: What the processor computes beside a card; seen where there is one.
-        stream_box: Load it although not all of it has room; seen where that can be done.
-        verdict_label: Whether it fits.
-        forecast_label: How fast it would be here.
-        shorten_button: Takes the longest context that fits.
-        action_button: What can be done with it.
-        layers_dir: Folder for layers that have no room; None where none may lie on a disk.
-        cluster: Where the layers go, as HOST:PORT; empty where they stay here.
-        device: What computes here, by torch's name; empty for the best there is.
+        place_box: Parts that the processor computes beside a graphics card; hidden without one.
+        stream_box: Offload layers that don't fit; hidden where offloading is impossible.
+        verdict_label: Whether the model fits.
+        forecast_label: Expected speed on this computer.
+        shorten_button: Sets the longest context that fits.
+        action_button: Loads or downloads the model.
+        layers_dir: Folder for offloaded layers; None if no disk may be used.
+        cluster: Cluster that computes the layers, as HOST:PORT; empty for none.
+        device: Device by torch's name; empty to select the best.
 
     Signals:
-        acted: The button was pressed.
+        acted: The user clicks the action button.
     """
 
     acted = Signal()
@@ -154,7 +154,7 @@ class Details(QWidget):
 
     @property
     def choice(self) -> Recommendation | None:
-        """What is chosen now; None while the sizes are unknown."""
+        """The selected load options; None while the model's sizes are unknown."""
         if self._cpu_plan is not None:
             return self._cpu_plan.choice
         return (
@@ -165,21 +165,21 @@ class Details(QWidget):
 
     @property
     def places(self) -> HostPlaces:
-        """What the processor is to compute beside a card."""
+        """Parts that the processor computes beside a graphics card."""
         return self._places[max(0, self.place_box.currentIndex())]
 
     @property
     def streams(self) -> bool:
-        """Is it to be loaded although not all of it has room?"""
+        """Whether layers that don't fit are offloaded."""
         return self._offload_plan is not None and self.stream_box.isChecked()
 
     def set_budget(self, budget: Budget, cluster: str = "") -> None:
-        """Plan for this device, and for layers at a cluster if there is one."""
+        """Plan for a device, and for a cluster that computes the layers."""
         self._budget, self.cluster = budget, cluster
         self.show_subject(self._subject)
 
     def show_subject(self, subject: Subject | None) -> None:
-        """Show a model as it is best loaded, or nothing."""
+        """Show a model with its recommended load options; None shows nothing."""
         self._subject = subject
         self._title.setText(subject.title if subject else self.tr("Choose a model"))
         self._note.setText(subject.note if subject else "")
@@ -199,7 +199,7 @@ class Details(QWidget):
         self._replan()
 
     def choose(self, formats: WeightFormats, context_tokens: int) -> None:
-        """Show what was chosen before."""
+        """Restore earlier load options."""
         with QSignalBlocker(self.quant_box), QSignalBlocker(self.context_box):
             self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(formats.linears)))
             self._choose_context(context_tokens)
@@ -238,7 +238,7 @@ class Details(QWidget):
         column.addWidget(self.action_button, 0, Qt.AlignmentFlag.AlignRight)
 
     def _offer(self, keeps_choice: bool) -> None:
-        """Fill the controls with what this model and this device allow."""
+        """Fill the controls with the options that model and device support."""
         subject, budget, config = self._subject, self._budget, self._config
         assert subject is not None
         assert config is not None
@@ -285,7 +285,7 @@ class Details(QWidget):
                 item.setToolTip(choice.lack)
 
     def _offer_places(self, config: ModelConfig, *, keeps_choice: bool) -> None:
-        """Fill the box with what the processor can compute of a model beside a card."""
+        """List the parts of a model that the processor can compute beside a card."""
         before = self.places
         self._places = [HostPlaces(), HostPlaces("card", 0)]
         words = [self.tr("what has no room on the card"), self.tr("nothing")]
@@ -338,7 +338,7 @@ class Details(QWidget):
 
     @property
     def _config(self) -> ModelConfig | None:
-        """Sizes of what is to have room here."""
+        """Configuration of the layers that this computer holds."""
         config = None if self._subject is None else self._subject.config
         return client_config(config) if config is not None and self.cluster else config
 
@@ -366,7 +366,7 @@ class Details(QWidget):
         )
 
     def _question(self) -> LoadEstimateQuery | None:
-        """What is to be found out of what is chosen; None for what can't be."""
+        """Query for the selected options; None if nothing can be estimated."""
         subject, choice, budget = self._subject, self._choice, self._budget
         if subject is None or subject.config is None or choice is None or budget is None:
             return None
@@ -385,7 +385,7 @@ class Details(QWidget):
         )
 
     def _take_answer(self, question: LoadEstimateQuery, answer: OutlookResult) -> None:
-        """Say how fast what was asked about would be, or offer to offload it."""
+        """Show the estimated speed, or offer to offload layers."""
         has_heads = bool(question.heads.num_heads)
         if isinstance(answer, CpuPlan):
             self._cpu_plan = answer

@@ -1,4 +1,4 @@
-"""What there is: the shipped catalog and what a search on the Hub finds."""
+"""Tab of the shipped catalog and of searches on the Hub."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ _FILLED, _LOOKS_AT_ONCE = 20, 3  # rows of a search whose sizes are asked for
 
 
 class DiscoverTab(QWidget):
-    """Catalog and search, with the details of what is chosen.
+    """Catalog and search, with details of the selected model.
 
     Attributes:
-        search_edit: What to look for.
-        fits_box: Show only what fits.
-        table: What was found.
-        details: The chosen offer.
-        file_box: The GGUF file to take, where there are several.
-        drafter_box: The drafter that is fetched with a model.
-        drafter_label: What that is.
-        status_label: What is going on.
-        offers: The rows, in order.
+        search_edit: Search words.
+        fits_box: Shows only models that fit.
+        table: Search results.
+        details: Details of the selected offer.
+        file_box: GGUF file to download, if there are several.
+        drafter_box: Drafter to download with the model.
+        drafter_label: Description of the drafter.
+        status_label: State of the search.
+        offers: Offers in the order of the table's rows.
 
     Signals:
-        download_requested: An offer is to be downloaded.
+        download_requested: The user starts a download, of a `PairOffer`.
     """
 
     download_requested = Signal(object)
@@ -130,12 +130,12 @@ class DiscoverTab(QWidget):
 
     @property
     def chosen(self) -> PairOffer | None:
-        """The offer whose details are shown."""
+        """The offer that the details show."""
         row = self.table.currentRow()
         return self.offers[row] if 0 <= row < len(self.offers) else None
 
     def set_budget(self, budget: Budget, cluster: str = "") -> None:
-        """Plan for this device, and for layers at a cluster if there is one."""
+        """Plan for a device, and for a cluster that computes the layers."""
         is_first = self._budget is None
         self._budget = None if cluster else budget  # its machines are asked when a model is loaded
         self.details.set_budget(budget, cluster)
@@ -144,7 +144,7 @@ class DiscoverTab(QWidget):
             self._choose_best()
 
     def _choose_best(self) -> None:
-        """Begin with the pair that this computer gets most from."""
+        """Select the suggested pair for this computer."""
         best = suggested(self.offers, self._budget)
         if best is not None:
             self.table.selectRow(self.offers.index(best))
@@ -175,7 +175,7 @@ class DiscoverTab(QWidget):
         self.drafter_box.more_requested.connect(self._ask_for_drafters)
 
     def search_now(self) -> None:
-        """Ask the Hub; an empty search shows the catalog."""
+        """Search the Hub; without words, show the catalog."""
         words = self.search_edit.text().strip()
         if not words:
             self._found = self._library.catalog()
@@ -209,7 +209,7 @@ class DiscoverTab(QWidget):
         await self._fill(found[:_FILLED])
 
     async def _fill(self, found: tuple[PairOffer, ...]) -> None:
-        """Ask for the sizes of what was found, the first rows first; each is shown as it comes."""
+        """List search results, and request their sizes in the order of the rows."""
         at_once = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
         async def look(offer: PairOffer) -> None:
@@ -277,7 +277,7 @@ class DiscoverTab(QWidget):
             self._ask_for_drafters()
 
     def _offer_drafters(self, offer: PairOffer | None) -> None:
-        """The drafters that are published for the chosen model, and what the picked one is."""
+        """List the drafters that are published for a model, and describe the selected one."""
         is_model = offer is not None and not offer.is_heads
         self.drafter_box.show_offer(
             offer if is_model else None, offer is None or offer.pair.model in self._requested
@@ -290,7 +290,7 @@ class DiscoverTab(QWidget):
         self.details.drafts_form.setRowVisible(self.drafter_label, bool(text))
 
     def _take_drafter(self, drafter: DrafterOffer | None) -> None:
-        """Look at the chosen model with another drafter, or take it without one."""
+        """Select another drafter for the model, or none."""
         offer = self.chosen
         if offer is None:
             return
@@ -303,7 +303,7 @@ class DiscoverTab(QWidget):
             self.tasks.start(self._look_with(offer, drafter))
 
     async def _look_with(self, offer: PairOffer, drafter: DrafterOffer) -> None:
-        """Show a model with a drafter, or why it can't be had."""
+        """Show a model with a drafter, or why the drafter can't be used."""
         try:
             known = await self._library.look_at(offer.with_drafter(drafter))
         except MedusaError as error:
@@ -313,7 +313,7 @@ class DiscoverTab(QWidget):
             self._put(offer, known)
 
     def _ask_for_drafters(self) -> None:
-        """Ask the Hub, once, what is published for the chosen model."""
+        """Search the Hub once for drafters of the selected model."""
         offer = self.chosen
         if offer is not None and offer.pair.model not in self._requested:
             self._requested.add(offer.pair.model)
@@ -333,12 +333,12 @@ class DiscoverTab(QWidget):
             self._put(one, replace(one, drafters=found.drafters))
 
     def _put(self, offer: PairOffer, wanted: PairOffer) -> None:
-        """Show an offer in the place of another one."""
+        """Replace an offer in its row."""
         self._found = tuple(wanted if one == offer else one for one in self._found)
         self._show_offers()
 
     def _offer_files(self, offer: PairOffer | None) -> None:
-        """The GGUF files of a repository, the smallest first."""
+        """List the GGUF files of a repository, the smallest first."""
         variants = () if offer is None else offer.variants
         self.file_box.clear()
         for variant in variants:
@@ -350,7 +350,7 @@ class DiscoverTab(QWidget):
             widget.setVisible(bool(variants))
 
     def _take_file(self) -> None:
-        """Look at another file of the chosen repository."""
+        """Select another file of the repository."""
         offer, file = self.chosen, str(self.file_box.currentData())
         if offer is None or file == offer.pair.file:
             return
@@ -377,7 +377,7 @@ class DiscoverTab(QWidget):
 
 
 def _matching(offers: Sequence[PairOffer], words: str) -> tuple[PairOffer, ...]:
-    """Those in whose names or notes all words occur."""
+    """Return the offers whose names or notes contain all words."""
     wanted = words.lower().split()
     texts = (f"{one.title} {one.pair.model} {one.note}".lower() for one in offers)
     return tuple(

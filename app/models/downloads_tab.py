@@ -1,4 +1,4 @@
-"""What is on its way, and where each download ended."""
+"""Tab of downloads."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _SHOW_EVERY_MS = 100
 
 
 class DownloadsTab(QWidget):
-    """A row for every download, and the buttons for the chosen one.
+    """Table of downloads, with buttons for the selected one.
 
     Attributes:
         table: The downloads, the newest first.
-        reason_label: Why the chosen one waits, paused or failed.
+        reason_label: Why the selected download waits, is paused or failed.
         pause_button: Pauses, resumes or tries again.
-        cancel_button: Ends it for good.
-        forget_button: Takes one that is over off the list.
-        limit_box: Most megabytes a second; 0 for no limit.
+        cancel_button: Cancels it.
+        forget_button: Removes an ended download from the list.
+        limit_box: Speed limit in MB/s; 0 for none.
 
     Signals:
-        finished: A download is ready.
-        access_needed: A download wants to know who the user is.
+        finished: A download has ended successfully.
+        access_needed: A download needs a Hub token.
     """
 
     finished = Signal(object)
@@ -78,17 +78,17 @@ class DownloadsTab(QWidget):
 
     @property
     def jobs(self) -> tuple[DownloadJob, ...]:
-        """The rows, in order."""
+        """Downloads in the order of the rows."""
         return tuple(reversed(self._downloads.jobs))
 
     @property
     def chosen(self) -> DownloadJob | None:
-        """The download that the buttons act on."""
+        """The selected download."""
         row = self.table.currentRow()
         return self.jobs[row] if 0 <= row < len(self.jobs) else None
 
     def show_jobs(self) -> None:
-        """Show all downloads as they are."""
+        """Show the current state of all downloads."""
         self.table.show_rows([cells(job) for job in self.jobs])
         if self.jobs and self.table.currentRow() < 0:
             self.table.selectRow(0)
@@ -174,7 +174,7 @@ class DownloadsTab(QWidget):
 
 
 def cells(job: DownloadJob) -> tuple[str, ...]:
-    """A download as a row."""
+    """Return the cells of a download's row."""
     progress, left = "–", ""
     if job.total_bytes:
         share = job.done_bytes / job.total_bytes

@@ -1,4 +1,4 @@
-"""Which smaller model drafts for the chosen one."""
+"""Selection of the draft model."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SMALLER = 3  # times, at least, than the model that it drafts for
 
 
 class DraftBox(ChoiceBox):
-    """Models that can draft, and those that can't with the reason why not.
+    """Draft models for a target; those that can't draft are disabled and say why.
 
     Attributes:
-        remembered: Folders of draft models by those of the models they drafted for.
+        remembered: Folder of the last draft model, by the folder of its target.
 
     Signals:
-        compared: All models that are here were looked at; another one may be chosen now.
+        compared: All installed models were compared; the selection may have changed.
     """
 
     compared = Signal()
@@ -48,32 +48,32 @@ class DraftBox(ChoiceBox):
 
     @property
     def chosen(self) -> Installed | None:
-        """The model that is to draft; None for none."""
+        """The selected draft model, or None."""
         found = self.currentData()
         return found if isinstance(found, Installed) else None
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the model that is to draft.
+        """Folder of the selected draft model.
 
-        While the others are still compared, it is the one that drafted the last time.
+        While models are still compared, the one that was used last.
         """
         return self._remembered if self.chosen is None else self.chosen.path
 
     @property
     def proposed(self) -> Installed | None:
-        """The smallest model that could draft and is much smaller; None where none is chosen."""
+        """The smallest suitable draft model, if none is selected; else None."""
         return None if self.chosen is not None else self._proposed
 
     def choose(self, item: Installed) -> None:
-        """Let a model draft that is offered."""
+        """Select a draft model of the list."""
         for row in range(1, self.count()):
             found = self.itemData(row)
             if isinstance(found, Installed) and found.path == item.path:
                 self.setCurrentIndex(row)
 
     def offer(self, item: Installed | None, rows: Sequence[Installed]) -> None:
-        """Offer what is here to a model; the same one keeps what is chosen."""
+        """List draft models for a target; the same target keeps its selection."""
         if (item, rows) == self._offered:
             return
         before = self._offered[0]

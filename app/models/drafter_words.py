@@ -1,4 +1,4 @@
-"""What is said of drafters that are published for a model."""
+"""Descriptions of published drafters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medusa_core.api import DRAFTER_KINDS, DrafterOffer, Installed, PairOffer
 
 
 def kinds_of(offer: PairOffer) -> str:
-    """The kinds that a model's drafters are of; of a drafter for which model it is."""
+    """Kinds of drafters that are published for a model; for a drafter, its model."""
     if offer.is_heads:
         base = next(iter(offer.bases), "").rpartition("/")[2]
         kind = DRAFTER_KINDS[offer.kind or "medusa"].label
@@ -22,9 +22,9 @@ def kinds_of(offer: PairOffer) -> str:
 
 
 def drafter_note(offer: PairOffer) -> str:
-    """What the drafter is that is fetched with a model, and whether it fits it.
+    """Describe the drafter that is downloaded with a model, and whether it fits.
 
-    Without one: which are published.
+    Without one, name those that are published.
     """
     drafter = offer.drafter
     if drafter is None:
@@ -49,7 +49,7 @@ def drafter_note(offer: PairOffer) -> str:
 
 
 def _not_chosen_note(offer: PairOffer) -> str:
-    """That drafters are published for a model although none is chosen; empty if none is known."""
+    """Say that drafters are published for a model, if none is selected; empty if there are none."""
     if not offer.drafters:
         return ""
     if any(one.repo or one.file for one in offer.drafters):
@@ -62,13 +62,13 @@ def _not_chosen_note(offer: PairOffer) -> str:
 
 
 def heads_note(offer: PairOffer) -> str:
-    """What a repository of heads alone is, and for which model."""
+    """Describe a repository that has only heads, and name their model."""
     kind = DRAFTER_KINDS[offer.kind or "medusa"]
     return " ".join((f"{kind.label}:", engine_text(kind.text), _published_for(offer.bases)))
 
 
 def installed_note(item: Installed) -> str:
-    """What heads on this computer are, and for which model."""
+    """Describe installed heads, and name their model."""
     facts = item.contents.heads
     if facts is None:
         return ""

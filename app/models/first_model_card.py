@@ -1,4 +1,4 @@
-"""The offer to fetch the model of the first start, and how far that is."""
+"""Card that offers the first model's download."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _STEPS = 1000
 
 
 class FirstModelCard(QFrame):
-    """Asks whether the model is to be fetched, shows how far it is, or why it failed.
+    """Offers the download of the first model, and shows its progress or error.
 
     Attributes:
-        label: The question, the progress or the error.
-        bar: How much of it is here.
-        fetch_button: Fetches it.
-        models_button: Opens the models, where others can be had; shown after a failure.
-        decline_button: Does without, for good.
-        stop_button: Ends the download.
-        load_button: Changes to the model, once it is here.
+        label: Question, progress or error.
+        bar: Progress of the download.
+        fetch_button: Starts the download.
+        models_button: Opens the model manager; shown after a failure.
+        decline_button: Declines the model permanently.
+        stop_button: Cancels the download.
+        load_button: Loads the downloaded model.
 
     Signals:
-        wanted: The user wants the model.
-        models_requested: The user looks for another model.
-        declined: The user does without it.
-        stopped: The user ends the download.
-        load_requested: The user wants to chat with it.
+        wanted: The user starts the download.
+        models_requested: The user opens the model manager.
+        declined: The user declines the model.
+        stopped: The user cancels the download.
+        load_requested: The user wants to load the model.
     """
 
     wanted = Signal()
@@ -40,10 +40,10 @@ class FirstModelCard(QFrame):
     load_requested = Signal()
 
     def __init__(self, download_bytes: int, appearance: Appearance) -> None:
-        """Ask.
+        """Ask whether to download the model.
 
         Args:
-            download_bytes: What is fetched.
+            download_bytes: Size of the download.
             appearance: Sizes of the theme.
         """
         super().__init__()
@@ -84,7 +84,7 @@ class FirstModelCard(QFrame):
         self.ask()
 
     def ask(self) -> None:
-        """Ask whether it is wanted."""
+        """Ask whether to download the model."""
         size = on_disk(self._size_bytes)
         self.fetch_button.setText(self.tr("Fetch {0}").format(size))
         self._show(
@@ -96,19 +96,19 @@ class FirstModelCard(QFrame):
         )
 
     def show_progress(self, num_bytes: int) -> None:
-        """Show how much is here."""
+        """Show the progress of the download."""
         self.bar.setValue(round(_STEPS * num_bytes / self._size_bytes))
         if self.bar.isHidden():
             self._show(self.tr("Fetching {0}…").format(FIRST_MODEL_NAME), (self.stop_button,))
             self.bar.show()
 
     def show_problem(self, words: str) -> None:
-        """Say why it isn't here, and ask again, or for another model."""
+        """Show why the download failed, and offer to try again or to select another model."""
         self.fetch_button.setText(self.tr("Try again"))
         self._show(words, (self.fetch_button, self.models_button, self.decline_button))
 
     def show_ready(self) -> None:
-        """It is here; another one is in use at the moment."""
+        """Offer to load the downloaded model."""
         words = self.tr("{0} is here.").format(FIRST_MODEL_NAME)
         self._show(words, (self.load_button,))
 

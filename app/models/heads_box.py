@@ -1,4 +1,4 @@
-"""Which heads the chosen model is loaded with."""
+"""Selection of the heads for a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medusa_core.messages import HeadsShape
 
 
 class HeadsBox(ChoiceBox):
-    """Heads that fit a model, and those that don't with the reason why not."""
+    """Heads of a model; those that don't fit are disabled and say why."""
 
     def __init__(self, library: Library) -> None:
         super().__init__(NUM_CHARS)
@@ -23,17 +23,17 @@ class HeadsBox(ChoiceBox):
 
     @property
     def chosen(self) -> Installed | None:
-        """The heads, or a model that holds its own; None for none."""
+        """The selected heads, or the model itself if it includes heads; None for none."""
         found = self.currentData()
         return found if isinstance(found, Installed) else None
 
     @property
     def shape(self) -> HeadsShape:
-        """Their sizes."""
+        """Sizes of the selected heads."""
         return HeadsShape() if self.chosen is None else self.chosen.heads
 
     def offer(self, item: Installed | None, items: Sequence[Installed]) -> None:
-        """Offer all heads that are here to a model, and choose the first that may pay."""
+        """List the installed heads for a model, and select the first that may be profitable."""
         with QSignalBlocker(self):
             self.clear()
             self.addItem(self.tr("none"), None)

@@ -1,4 +1,4 @@
-"""The rows of what is here."""
+"""Rows of the table of installed models."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ BASE_WORDS = QT_TRANSLATE_NOOP("Library", "base model")
 
 
 def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[str, ...]:
-    """Something on this computer as a row.
+    """Return the cells of an installed item.
 
     Args:
-        item: What.
-        budget: The device that it would be loaded on; None while unknown.
-        loaded: Folder of the model that answers.
+        item: A model, heads or an adapter.
+        budget: Memory of the device; None while unknown.
+        loaded: Folder of the loaded model.
     """
     words = library_text(BASE_WORDS if item.is_base else KIND_WORDS[item.kind])
     if item.owner:
@@ -64,13 +64,13 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
 
 
 def reading_cells(path: Path) -> tuple[str, ...]:
-    """What is being imported as a row."""
+    """Return the cells of an item that is being imported."""
     words = QCoreApplication.translate("Library", "Reading…")
     return (path.name, words, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def _quantization(item: Installed) -> str:
-    """The weight format of a model's files, as other programs call it."""
+    """Weight format of a model's files, by its usual name."""
     config, contents = item.config, item.contents
     if config is None:
         return contents.quantization or UNKNOWN

@@ -61,22 +61,22 @@ class InstalledTab(QWidget):
     """Models, heads and adapters on this computer.
 
     Attributes:
-        table: A row each.
-        details: The chosen model.
-        heads_box: Heads to load it with; those that don't fit say why.
-        draft_box: A smaller model that drafts for it; those that can't say why.
-        proposal: Proposes one of these.
-        adapter_box: A LoRA to load it with, likewise.
-        problem_label: Why the last act failed.
-        train_button: Heads of one's own for the chosen model.
-        items: What was found here.
-        rows: The same and the models that are always ready, in order.
+        table: One row for each item.
+        details: Details of the selected model.
+        heads_box: Heads for the model.
+        draft_box: Draft model for it.
+        proposal: Proposes a draft model.
+        adapter_box: LoRA for it.
+        problem_label: Error of the last action.
+        train_button: Trains heads for the selected model.
+        items: Installed models, heads and adapters.
+        rows: The items and the built-in models, in the order of the rows.
 
     Signals:
-        load_requested: A model is to be loaded, as a `ModelChoice`.
-        listed: What is here was looked at anew.
-        cache_changed: The user wants downloads to go to another folder.
-        train_requested: Heads are to be trained: the model, as an `Installed`, and its weights.
+        load_requested: The user loads a model, as a `ModelChoice`.
+        listed: The list was read again.
+        cache_changed: The user selects another folder for downloads.
+        train_requested: The user trains heads: for an `Installed`, with its weight format.
     """
 
     load_requested = Signal(object)
@@ -132,18 +132,18 @@ class InstalledTab(QWidget):
 
     @property
     def chosen(self) -> Installed | None:
-        """The row that the buttons act on."""
+        """The item of the selected row."""
         row = self.table.currentRow()
         return self.rows[row] if 0 <= row < len(self.rows) else None
 
     def set_budget(self, budget: Budget, cluster: str = "") -> None:
-        """Plan for this device, and for layers at a cluster if there is one."""
+        """Plan for a device, and for a cluster that computes the layers."""
         self._budget = None if cluster else budget  # its machines are asked when a model is loaded
         self.details.set_budget(budget, cluster)
         self._show_items()
 
     async def refresh(self) -> None:
-        """Look again at what is here; what is chosen stays so, wherever it stands then."""
+        """List the installed items again, and keep the selection."""
         try:
             items = await self._library.installed()
             rows = (*items, *self._library.built_in())
@@ -160,18 +160,18 @@ class InstalledTab(QWidget):
         self.listed.emit()
 
     def mark_loaded(self, folder: Path) -> None:
-        """Say which model answers."""
+        """Mark the loaded model."""
         self._loaded = folder
         self._show_items()
 
     def mark_measured(self, heads_dir: Path | None, speeds: tuple[DrafterSpeed, ...]) -> None:
-        """Say how fast the model that answers is with these heads."""
+        """Store the measured speeds of the loaded model with its heads."""
         if (heads_dir, speeds) != self._measured:
             self._measured = (heads_dir, speeds)
             self._show_subject()
 
     def _speeds_of(self, item: Installed) -> tuple[DrafterSpeed, ...]:
-        """What was measured of what is chosen."""
+        """Measured speeds of the selected model and heads."""
         (heads_dir, speeds), heads = self._measured, self.heads_box.chosen
         folder = None if heads is None else heads.path
         adds = self.adapter_box.chosen is not None or self.draft_box.chosen is not None
@@ -393,7 +393,7 @@ class InstalledTab(QWidget):
             self.use_cache(str(folder))
 
     def use_cache(self, folder: str) -> None:
-        """Let downloads go to another folder."""
+        """Set the folder for downloads."""
         self.cache_changed.emit(folder)
 
     async def _remove_quantized(self) -> None:
@@ -408,11 +408,11 @@ class InstalledTab(QWidget):
         )
 
     def add_folder(self, folder: str, *, loads: bool = False) -> None:
-        """Take a folder or a GGUF file among what is here; its row is there and chosen at once.
+        """Import a folder or a GGUF file; its row is shown and selected at once.
 
         Args:
             folder: Folder of the model.
-            loads: If it is a model, and still the chosen row once it is read, load it.
+            loads: Load it once it is read, if it is a model and still selected.
         """
         self._reading.append(Path(folder))
         self._show_items()
@@ -438,12 +438,12 @@ class InstalledTab(QWidget):
             self._load()
 
     def _may_load(self, folder: Path) -> bool:
-        """Is a model still chosen? Heads are loaded with one."""
+        """Whether an imported item is still selected, and a model."""
         item = self.chosen
         return item is not None and item.path == folder and item.config is not None
 
     def _show_problem(self, problem: str) -> None:
-        """Say why something failed, below the list; nothing takes no room."""
+        """Show an error below the list; an empty text hides it."""
         self.problem_label.setText(problem)
         self.problem_label.setVisible(bool(problem))
 

@@ -1,4 +1,4 @@
-"""Where each layer of a model lies, as a strip of cells, with its legend."""
+"""Strip of cells that shows the tier of each layer, with a legend."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from medusa_core.messages import Placement, Tier
 
 
 class LayerStrip(QWidget):
-    """The strip and its legend; hidden where all layers lie on the device.
+    """The strip and its legend; hidden if all layers are on the device.
 
     Attributes:
-        words: What the legend says.
+        words: Text of the legend.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -36,7 +36,7 @@ class LayerStrip(QWidget):
         self.hide()
 
     def show_placement(self, placement: Placement | None) -> None:
-        """Show which layers lie where; None hides the strip."""
+        """Show the tier of each layer; None hides the strip."""
         self.setVisible(placement is not None)
         if placement is None:
             return
@@ -62,7 +62,7 @@ class _Cells(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_tiers(self, tiers: tuple[Tier, ...]) -> None:
-        """Show where each layer lies."""
+        """Show the tier of each layer."""
         self._tiers = tiers
         self.update()
 

@@ -61,24 +61,24 @@ _PICKLE_QUESTION = QT_TRANSLATE_NOOP(
 
 
 class LibraryDialog(QDialog):
-    """Discover, Installed, Downloads, Other machines.
+    """Window of the model manager.
 
     Attributes:
-        library: Models on the Hub and here.
-        discover: What there is.
-        installed: What is here.
-        downloads: What is on its way.
-        machines: Other machines whose models can answer.
-        tabs: The four of them.
-        offline_box: Offline mode.
-        settings_button: Opens the rest of what can be chosen.
-        resume_button: Goes on with a training that is paused.
-        training: Trains heads; None where they would have no place.
+        library: Models on the Hub and on this computer.
+        discover: Tab of catalog and search.
+        installed: Tab of installed models.
+        downloads: Tab of downloads.
+        machines: Tab of other machines.
+        tabs: The four tabs.
+        offline_box: Switches offline mode.
+        settings_button: Opens the settings of models.
+        resume_button: Resumes a paused training.
+        training: Starts trainings; None where trained heads can't be stored.
 
     Signals:
-        load_requested: A model is to be loaded, as a `ModelChoice`.
-        offline_chosen: No request may leave from now on, or may again.
-        settings_requested: The user wants the settings of models.
+        load_requested: The user loads a model, as a `ModelChoice`.
+        offline_chosen: The user switches offline mode.
+        settings_requested: The user opens the settings of models.
     """
 
     load_requested = Signal(object)
@@ -124,10 +124,10 @@ class LibraryDialog(QDialog):
         appearance.changed.connect(self.restyle)
 
     def refresh(self, own_bytes: int) -> None:
-        """Look again at the device's memory and at what is here.
+        """Read the device's free memory and the installed models again.
 
         Args:
-            own_bytes: What the loaded model holds, which another one would free.
+            own_bytes: Memory of the loaded model, which loading another one frees.
         """
         self._own_bytes = own_bytes
         self.tasks.start(self._ask_budget())
@@ -206,7 +206,7 @@ class LibraryDialog(QDialog):
             self.offline_chosen.emit(is_offline)
 
     def download(self, offer: PairOffer) -> None:
-        """Fetch a pair, and show it on its way."""
+        """Download a pair, and show the tab of downloads."""
         if offer.is_pickled and not self._agrees_to_convert():
             return
         pair = converting(offer.pair) if offer.is_pickled else offer.pair
@@ -248,7 +248,7 @@ class LibraryDialog(QDialog):
         self.training.raise_()
 
     def _take_heads(self, folder: Path) -> None:
-        """Heads that were made here are beside their model from now on."""
+        """List heads that were trained here, and show their measured gain."""
         try:
             self.library.add_folder(str(folder))
         except MedusaError as error:
@@ -262,12 +262,12 @@ class LibraryDialog(QDialog):
         self.close()
 
     def use_device(self, device: str) -> None:
-        """Plan for another device; empty for the best there is."""
+        """Plan for another device; empty to select the best."""
         self._device = device
         self.tasks.start(self._ask_budget())
 
     def follow_settings(self) -> None:
-        """Show what holds for the Hub now, and what is where downloads go."""
+        """Apply the Hub's settings, and list the models in the folder for downloads."""
         self.offline_box.setChecked(self.library.settings.is_offline)
         self.tasks.start(self.installed.refresh())
 

@@ -1,4 +1,4 @@
-"""What a model would do on this computer: how fast it would be, or how it would do offloaded."""
+"""Estimates of a model's speed on this computer, whole or offloaded."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class HostPlaces(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadEstimateQuery:
-    """A model as it is chosen now.
+    """Query for the estimate of a model with load options.
 
     Attributes:
-        config: Its sizes.
+        config: Configuration of the model.
         heads: Sizes of its heads.
         draft_model: Sizes of a smaller model that drafts for it; None for none.
-        choice: As what it would be loaded.
-        budget: The device.
-        layers_dir: Folder for layers that have no room; None where it can't be offloaded.
-        device: The device by torch's name; empty for the best there is.
-        places: What the processor computes beside a card, as in `LoadOptions`; None for nothing.
+        choice: Weight format and context.
+        budget: Memory of the device.
+        layers_dir: Folder for offloaded layers; None if layers can't be offloaded.
+        device: Device by torch's name; empty to select the best.
+        places: Parts that the processor computes beside a card; None for none.
     """
 
     config: ModelConfig
@@ -77,12 +77,12 @@ OutlookResult = Forecast | OffloadPlan | CpuPlan | None
 
 
 class LoadEstimate:
-    """Answers the latest question, beside the window: what isn't known yet is measured once.
+    """Answers the latest query in a thread; unknown rates of device and disk are measured once.
 
     Args:
-        on_result: Called with the answer: a forecast where the model fits, a plan in tiers where
-            it fits so alone, and nothing where it doesn't fit at all.
-        refuse: Called with why there is none.
+        on_result: Called with the answer: a forecast if the model fits, an offloading plan if
+            it fits only offloaded, None if it doesn't fit.
+        refuse: Called with the error if there is no answer.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class LoadEstimate:
         self.tasks = Tasks()
 
     def ask(self, question: LoadEstimateQuery | None) -> None:
-        """Ask this instead of what was asked before; None asks nothing."""
+        """Replace the query; None cancels it."""
         self._question = question
         if question is not None and not self.tasks.is_running:
             self.tasks.start(self._answer())
@@ -122,11 +122,11 @@ class LoadEstimate:
 
 
 def answer_to(question: LoadEstimateQuery) -> OutlookResult:
-    """The answer; blocks while device and disk are measured.
+    """Answer a query; blocks while device and disk are measured.
 
     Raises:
-        RequestError: The formats don't go together.
-        PlanError: What the processor is to compute has no room.
+        RequestError: The formats can't be combined.
+        PlanError: The processor's parts don't fit in memory.
         TierError: The disk can't be measured.
     """
     config, heads, choice = question.config, question.heads, question.choice

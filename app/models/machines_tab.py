@@ -1,4 +1,4 @@
-"""Other machines whose models can answer: their addresses, and the models there."""
+"""Tab of other machines whose models can answer."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ _OPEN_WAY = QT_TRANSLATE_NOOP(
 
 
 class MachinesTab(QWidget):
-    """A row for every connected machine, its models, and a form for another one.
+    """Table of connected machines and their models, with a form to connect another one.
 
     Attributes:
         table: The machines.
-        models: The models of the chosen one, as it was asked last.
-        address_edit: Takes an address.
-        name_edit: Takes what the machine is to be called.
-        key_edit: Takes a key, which is never shown.
-        note: Says how the last request ended.
+        models: Models of the selected machine, as last listed.
+        address_edit: Address of a new machine.
+        name_edit: Name of a new machine.
+        key_edit: API key, which is never shown.
+        note: Result of the last request.
 
     Signals:
-        load_requested: A model is to be loaded, as a `ModelChoice`.
-        changed: Other machines or models are connected.
+        load_requested: The user loads a model, as a `ModelChoice`.
+        changed: The list of machines or their models changed.
     """
 
     load_requested = Signal(object)
@@ -72,12 +72,12 @@ class MachinesTab(QWidget):
     def __init__(
         self, endpoints: Endpoints, appearance: Appearance, is_offline: Callable[[], bool]
     ) -> None:
-        """Show what is connected.
+        """Show the connected machines.
 
         Args:
-            endpoints: Keeps it.
-            appearance: Sizes.
-            is_offline: Whether nothing may be sent now.
+            endpoints: Stored addresses and models.
+            appearance: Sizes of the theme.
+            is_offline: Returns whether offline mode is on.
         """
         super().__init__()
         self._endpoints = endpoints
@@ -105,12 +105,12 @@ class MachinesTab(QWidget):
 
     @property
     def chosen(self) -> Endpoint | None:
-        """The machine that the buttons act on."""
+        """The selected machine."""
         row = self.table.currentRow()
         return self._endpoints.all[row] if 0 <= row < len(self._endpoints.all) else None
 
     def show_machines(self) -> None:
-        """Show all machines as they are known."""
+        """Show the stored machines."""
         self.table.show_rows([_cells(one) for one in self._endpoints.all])
         if self._endpoints.all and self.table.currentRow() < 0:
             self.table.selectRow(0)
@@ -181,7 +181,7 @@ class MachinesTab(QWidget):
             self._start(self._ask_new())
 
     def _may_send(self) -> bool:
-        """Whether the user knows who could read along; the address is checked later on."""
+        """Ask before sending to an unencrypted address; return whether the request may be sent."""
         from medusa_core.api import endpoint_url, is_readable_by_others
 
         try:

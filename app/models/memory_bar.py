@@ -1,4 +1,4 @@
-"""A device's memory as one stacked bar, with its legend and the tiers below it."""
+"""Stacked bar of a device's memory, with a legend and a strip of layers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Segment:
     """A part of the bar.
 
     Attributes:
-        name: What takes the memory.
-        nbytes: How much.
-        colour: As "#rrggbb"; empty for what is free.
+        name: Part of the memory.
+        nbytes: Its size.
+        colour: As "#rrggbb"; empty for free memory.
     """
 
     name: str
@@ -35,8 +35,8 @@ class MemoryBar(QWidget):
     """The bar and its legend.
 
     Attributes:
-        segments: What is shown, left to right.
-        layers: Which layers lie where, if not all have room on the device.
+        segments: Parts from left to right.
+        layers: Tier of each layer, if not all are on the device.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -54,7 +54,7 @@ class MemoryBar(QWidget):
         column.addWidget(self.layers)
 
     def show_plan(self, plan: MemoryPlan | None) -> None:
-        """Show where the memory goes; None shows an empty bar."""
+        """Show a memory plan; None shows an empty bar."""
         self._plan = plan
         self.segments = () if plan is None else self._segments_of(plan)
         total = 1 if plan is None else max(plan.total_bytes, plan.total_bytes - plan.free_bytes)
@@ -120,7 +120,7 @@ class _Bar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_segments(self, segments: Sequence[Segment], total: int, limit: int | None) -> None:
-        """Show parts of a whole; `limit` marks where the device's memory ends."""
+        """Show the parts of a total; `limit` marks the size of the device's memory."""
         self._segments, self._total, self._limit = tuple(segments), total, limit
         self.update()
 

@@ -1,4 +1,4 @@
-"""What is to be said of a plan: how fast it would be, and what one should know before loading."""
+"""Texts about a plan: expected speed, and notes before loading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.messages import DrafterSpeed
 
 
 def forecast_words(text: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
-    """How fast a model would be, and who would guess for it."""
+    """Describe the expected speed of a model, and its drafter."""
     if draft_model is not None:
         return QCoreApplication.translate(
             "Library",
@@ -32,7 +32,7 @@ def forecast_words(text: Forecast, has_heads: bool, draft_model: ModelConfig | N
 
 
 def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
-    """How fast a model was here; empty where that wasn't measured."""
+    """Describe the measured speed of a model; empty if it wasn't measured."""
     # Plain decoding is what all are compared with.
     plain = [one.tokens_per_s for one in speeds if one.x_plain == 1]
     guessed = [one.tokens_per_s for one in speeds if one.x_plain != 1]
@@ -44,7 +44,7 @@ def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
 
 
 def estimate_failed_words(error: Exception) -> str:
-    """Message about an error that nobody foresaw; its traceback is in the log."""
+    """Message about an unexpected error; its traceback is in the log."""
     return QCoreApplication.translate(
         "Library",
         "The speed can't be estimated: an unexpected error occurred ({0}). You can load the model "
@@ -59,9 +59,9 @@ def plan_notes(
 
     Args:
         subject: The model.
-        choice: As what it is to be loaded.
-        budget: The device.
-        cluster: Where its layers go, as HOST:PORT; empty where they stay here.
+        choice: Weight format and context.
+        budget: Memory of the device.
+        cluster: Cluster that computes the layers, as HOST:PORT; empty for none.
     """
     if cluster:
         yield QCoreApplication.translate(
@@ -85,7 +85,7 @@ def plan_notes(
 
 
 def _is_made_anew(config: ModelConfig, choice: Recommendation, budget: Budget) -> bool:
-    """Whether a card's kernels don't know the few bits that a model comes in."""
+    """Whether the weights are requantized because the card has no kernels for their format."""
     is_saved = not config.holds_blocks or bool(config.stored.card)
     if budget.hardware.device == "cpu" or is_saved:
         return False

@@ -1,4 +1,4 @@
-"""Which published drafter is fetched with a model."""
+"""Selection of the published drafter to download with a model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MORE = "more"
 
 
 class PublishedBox(ChoiceBox):
-    """The drafters that are published for a model, by their kinds.
+    """Published drafters of a model, grouped by kind.
 
     Signals:
-        picked: A drafter, or None for none.
-        more_requested: The Hub is to be asked for more.
+        picked: The user selects a drafter, or None.
+        more_requested: The user searches the Hub for more.
     """
 
     picked = Signal(object)
@@ -30,11 +30,11 @@ class PublishedBox(ChoiceBox):
         self.activated.connect(self._take)
 
     def show_offer(self, offer: PairOffer | None, is_all: bool) -> None:
-        """Show what is published for a model.
+        """List the drafters of a model.
 
         Args:
             offer: The model; None for none.
-            is_all: The Hub was asked.
+            is_all: Whether the Hub was searched already.
         """
         self._offer = offer
         self.clear()

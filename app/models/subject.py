@@ -1,4 +1,4 @@
-"""What the details of a model are about."""
+"""The model that the details show."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from medusa_core.messages import DrafterSpeed, HeadsShape
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the details are about.
+    """The model that the details show, with heads, draft model and adapter.
 
     Attributes:
         title: Its name.
-        note: A word about it.
+        note: Remark about it.
         config: Sizes of the model; None while unknown.
         heads: Sizes of its heads.
         draft_model: Sizes of a smaller model that drafts for it; None for none.
-        adapter: What a LoRA changes; None without one.
-        speeds: How fast it was here, where it is loaded like this and was measured.
+        adapter: Sizes of a LoRA; None for none.
+        speeds: Measured speeds with these load options; empty if not measured.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Which model to suggest for a computer, and in which order."""
+"""Order of the models that are suggested for a computer."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def has_card(budget: Budget | None) -> bool:
 
 
 def fits(offer: PairOffer, budget: Budget | None) -> bool:
-    """Whether there is a way to load it; what is unknown may."""
+    """Whether a model can be loaded; true while unknown."""
     if offer.config is None or budget is None:
         return True
     return _recommended(offer.config, offer.heads, budget) is not None
 
 
 def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | None) -> str:
-    """How a model fits a device, as it is best loaded; empty while that is unknown."""
+    """Describe how a model fits a device with recommended options; empty while unknown."""
     if config is None or budget is None:
         return ""
     best = _recommended(config, heads, budget)
@@ -53,9 +53,9 @@ def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | No
 
 
 def in_order(offers: Sequence[PairOffer], budget: Budget | None) -> tuple[PairOffer, ...]:
-    """As they come; of the catalog what fits first, and of that today's models.
+    """Sort offers: those of the catalog that fit first, current models before older ones.
 
-    With a card, among these those with heads come first and small ones last.
+    With a graphics card, those with heads come first among these, and small ones last.
     """
 
     def place(offer: PairOffer) -> tuple[bool, bool, int]:
@@ -70,10 +70,10 @@ def in_order(offers: Sequence[PairOffer], budget: Budget | None) -> tuple[PairOf
 
 
 def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer | None:
-    """The one that a computer gets most from; None if nothing is known to fit.
+    """Return the best offer for a computer; None if none is known to fit.
 
-    With a card: heads first, then the order. Without: of today's models the largest that a
-    processor reads quickly.
+    With a graphics card: heads first, then the order. Without: the largest current model that a
+    processor computes fast enough.
     """
     fitting = [one for one in offers if one.config is not None and fits(one, budget)]
     quick = [one for one in fitting if _is_quick(one)]
@@ -85,7 +85,7 @@ def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer |
 
 
 def proposed(offers: Sequence[PairOffer], budget: Budget) -> PairOffer | None:
-    """The offer for everybody: not gated, and small enough for the memory."""
+    """Return the best offer that isn't gated and fits in memory."""
     free = [one for one in offers if not one.is_gated and not one.is_pickled]
     roomy = [one for one in free if _is_roomy(one, budget)]
     return suggested(in_order(roomy or free, budget), budget)
@@ -103,7 +103,7 @@ def _is_quick(offer: PairOffer) -> bool:
 
 
 def expected_speed(offer: PairOffer, budget: Budget) -> float:
-    """Tokens a second of a model on a device, as Models forecasts them; 0 where that is unknown.
+    """Return the estimated tokens per second of a model on a device; 0 if unknown.
 
     Raises:
         MedusaError: The device can't be measured.
