@@ -1,1 +1,1 @@
-"""What a step did and why, as its events say: tree, steps, verification, two ways side by side."""
+"""Panels that show how answers were decoded: tree, steps, equilibrium, comparison."""

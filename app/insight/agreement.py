@@ -23,11 +23,11 @@ class Cell:
 
     Attributes:
         token_id: The input.
-        text: It, to be read; uncut, as it may be edited.
-        is_text: It has a text of its own, which can be edited; others can only be replaced.
+        text: Its text, uncut, since it may be edited.
+        is_text: Whether its text can be edited; special tokens can only be replaced.
         output: The target's most likely next token.
-        probability: What the target gave that.
-        mark: Does the next input equal the output? `OPEN` behind the last input, `GIVEN` where the
+        probability: The target's probability of the output.
+        mark: Whether the next input equals the output; `OPEN` after the last input, `GIVEN` if the
             next input is the user's or the template's.
     """
 
@@ -46,8 +46,9 @@ class Agreement:
     Attributes:
         cells: Its columns.
         num_agreeing: Outputs that equal the next input.
-        num_judged: Outputs that have a next input which the model wrote, or might have.
-        bonus: Column of the last output that is right after an edit; None without an edit.
+        num_judged: Outputs whose next input counts: a token of an answer, or of the user's own
+            text.
+        bonus: Column of the bonus token after an edit; None without an edit.
     """
 
     cells: tuple[Cell, ...]
@@ -68,9 +69,9 @@ def agreement(
     """Lay out a verified text.
 
     Args:
-        verified: What the engine says.
-        edited: First token that was changed; the outputs before it agreed with the text so far.
-        answers: Where the tokens lie that a model wrote: from, to; empty if all are judged.
+        verified: Result of the engine.
+        edited: First edited token; None without an edit.
+        answers: Spans of the tokens that a model wrote; empty to compare all tokens.
         specials: As `show_token` has them.
     """
     tokens = verified.tokens
@@ -98,9 +99,9 @@ def agreement(
 
 
 def _bonus(cells: list[Cell], edited: int | None) -> int | None:
-    """The first output from the edit on that is no longer the next input.
+    """Column of the first output from the edit on that differs from the next input.
 
-    All inputs up to it are given, so it is what the target would have written there.
+    All inputs before it are given, so it is what the target would write there.
     """
     if edited is None:
         return None
@@ -109,7 +110,7 @@ def _bonus(cells: list[Cell], edited: int | None) -> int | None:
 
 
 def describe_agreement(table: Agreement) -> str:
-    """The table in a sentence or two."""
+    """Describe the table in one or two sentences."""
     if not table.cells:
         return QCoreApplication.translate("Insight", "Nothing verified yet.")
     if len(table.cells) == 1:

@@ -1,4 +1,4 @@
-"""Two modes answer the same prompt side by side, in turns on one engine."""
+"""Comparison of two decoding modes on the same prompt; one engine runs their steps in turns."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ HELP = QT_TRANSLATE_NOOP(
 
 
 class CompareDialog(QDialog):
-    """The two sides, the prompt, and what came of it.
+    """Dialog with the two answers, the prompt and the result.
 
     Args:
-        ask: Asks the engine.
+        ask: Sends a command to the engine.
         close_session: Frees the cache of a side.
-        make_id: Names sessions and requests.
-        make_seed: Gives both sides the same seed.
+        make_id: Makes ids of sessions and requests.
+        make_seed: Makes the seed of both sides.
         records: Whether to record traces.
-        temperature: What the chat's header says, for rules that draw.
+        temperature: Returns the chat's temperature, for rules that sample.
 
     Attributes:
         sides: Left and right.
@@ -63,7 +63,7 @@ class CompareDialog(QDialog):
 
     Signals:
         answer_started: A side's answer (an `AnswerMessage`) was requested.
-        answer_reported: The engine has sent these events (a tuple) about an answer of these
+        answer_reported: The engine has sent events (a tuple) about an answer with these
             settings.
     """
 
@@ -104,7 +104,7 @@ class CompareDialog(QDialog):
 
     @property
     def verdict(self) -> str:
-        """What came of it."""
+        """Text of the result."""
         return self._verdict.text()
 
     @property
@@ -113,7 +113,7 @@ class CompareDialog(QDialog):
         return bool(self._requests)
 
     def offer(self, loaded: ModelLoaded | None) -> None:
-        """Offer what the model can do."""
+        """List the modes of the loaded model."""
         if loaded is None:
             return
         for side in self.sides:
@@ -126,17 +126,17 @@ class CompareDialog(QDialog):
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
-        """The answers that are shown."""
+        """The answers on display."""
         return tuple(side.answer for side in self.sides if side.answer is not None)
 
     def reveal(self, request_id: str, tokens: range) -> None:
-        """Frame some tokens of an answer, and none of the other."""
+        """Frame some tokens of an answer, and none of the other answer."""
         for side in self.sides:
             is_shown = side.answer is not None and side.answer.request_id == request_id
             side.reveal(tokens if is_shown else range(0))
 
     def start(self) -> None:
-        """Ask both sides."""
+        """Start both answers."""
         prompt = self.edit.text().strip()
         if not prompt or self.is_running:
             return
@@ -161,12 +161,12 @@ class CompareDialog(QDialog):
         self._set_running()
 
     def stop(self) -> None:
-        """End both answers; what there is of them stays."""
+        """Stop both answers, and keep their text."""
         for request in self._requests.values():
             request.cancel()
 
     def _take(self, side: Side, settings: GenerateSettings, events: tuple[Event, ...]) -> None:
-        """Show what the engine says about a side."""
+        """Show events of a side."""
         for event in events:
             if isinstance(event, AnswerStarted):
                 side.start(event.begins_inside)
@@ -231,12 +231,12 @@ class CompareDialog(QDialog):
 
 
 def _without_drafts(settings: GenerateSettings) -> GenerateSettings:
-    """Settings but for those that say who guesses and how, which change no text."""
+    """Return settings without those of the drafter, which don't change the text."""
     return replace(settings, drafter="", tree_rows=0, growth=AUTO_GROWTH)
 
 
 def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact: bool) -> str:
-    """What two answers to one prompt have to do with each other."""
+    """Compare two answers to one prompt, in words."""
     if left is None or right is None:
         return ""
     speed = _speed(left, right)

@@ -1,4 +1,4 @@
-"""One of the two modes that are compared: how it decodes, its text and its clock."""
+"""One side of a comparison: its decoding mode, its answer and its time."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ ROWS = (0, 2, 4, 8, 16, 32, 64)  # 0: the engine chooses
 
 
 class Side(QWidget):
-    """One of the two.
+    """One side of a comparison.
 
     Args:
         name: Accessible name, left or right.
 
     Attributes:
-        answer: Its text; None before the first.
-        clock_s: Seconds of its own steps.
-        num_tokens: Tokens that they gave.
-        done: How it ended; None while it runs.
+        answer: Its answer; None before the first.
+        clock_s: Seconds of its steps.
+        num_tokens: Tokens of its steps.
+        done: The last event; None while it runs.
     """
 
     def __init__(self, name: str, appearance: Appearance) -> None:
@@ -70,7 +70,7 @@ class Side(QWidget):
 
     @property
     def mode(self) -> str:
-        """How it decodes, in words."""
+        """The decoding mode in words."""
         names = [self.drafter_box.currentText(), self.rule_box.currentText()]
         if self._has_tree and self.rows_box.currentData():
             names.append(self.rows_box.currentText())
@@ -81,7 +81,7 @@ class Side(QWidget):
         return self.drafter_box.currentData() not in self._plain
 
     def offer(self, loaded: ModelLoaded) -> None:
-        """Offer what the model can do."""
+        """List the modes of the loaded model."""
         self._plain = {choice.name for choice in loaded.drafters if not choice.drafts}
         self._reasoning = loaded.reasoning
         offer(self.drafter_box, loaded.drafters)
@@ -93,7 +93,7 @@ class Side(QWidget):
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(name))
 
     def settings(self, seed: int, temperature: float) -> GenerateSettings:
-        """How this side decodes; the temperature is for rules that draw."""
+        """Return the settings of the mode; the temperature is for rules that sample."""
         return GenerateSettings(
             drafter=self.drafter_box.currentData(),
             rule=self.rule_box.currentData(),
@@ -103,13 +103,13 @@ class Side(QWidget):
         )
 
     def set_running(self, is_running: bool) -> None:
-        """What is chosen belongs to the answer as long as that is written."""
+        """Disable the selection of the mode during an answer."""
         self.drafter_box.setEnabled(not is_running)
         self.rule_box.setEnabled(not is_running)
         self.rows_box.setEnabled(not is_running and self._has_tree)
 
     def begin(self, request_id: str, settings: GenerateSettings) -> AnswerMessage:
-        """Replace the last answer by an empty one, and return that."""
+        """Replace the last answer by an empty one, and return it."""
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
         content = AnswerText(self._reasoning)
@@ -122,12 +122,12 @@ class Side(QWidget):
         return answer
 
     def start(self, begins_inside: bool) -> None:
-        """The answer begins, within its reasoning or not."""
+        """Begin the answer, inside its reasoning or not."""
         if self.answer is not None:
             self.answer.content.expect(self._reasoning, begins_inside)
 
     def take(self, steps: tuple[StepDone, ...]) -> None:
-        """Show these steps."""
+        """Append steps."""
         if self.answer is None:
             return
         self.answer.content.append(*steps)
@@ -137,7 +137,7 @@ class Side(QWidget):
         self._show_clock()
 
     def finish(self, done: GenerationDone | None) -> None:
-        """Show how it ended; None if it was cut."""
+        """Show the end of the answer; None if it was stopped."""
         self.done = done
         if self.answer is not None:
             self.answer.answer.end(done)
@@ -147,7 +147,7 @@ class Side(QWidget):
         self._show_clock()
 
     def reveal(self, tokens: range) -> None:
-        """Frame some tokens of its text, and no others, and scroll there."""
+        """Frame some tokens, remove other frames, and scroll there."""
         if self.answer is not None and (place := self.answer.select_tokens(tokens)) is not None:
             self._view.reveal(self.answer, place)
 

@@ -1,4 +1,4 @@
-"""The title of a panel: its name, and buttons of a size that can be hit."""
+"""Title bar of a panel, with larger buttons than Qt's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _BUTTON_EM, _ICON_EM = 1.8, 1.3
 
 
 class DockTitle(QWidget):
-    """Moves its dock where it is dragged; the buttons part it from the window, and close it.
+    """Title bar by which a panel is dragged, with buttons that detach and close it.
 
     Attributes:
-        float_button: Makes a window of the panel, or puts it back.
+        float_button: Detaches the panel, or docks it again.
         close_button: Closes it.
     """
 

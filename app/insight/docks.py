@@ -1,4 +1,4 @@
-"""The panels under the chat, one behind the other until the user takes them apart."""
+"""The panels under the chat, as tabs until the user separates them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Docks(QObject):
     """Holds panels in docks; a panel with too little room scrolls.
 
     Args:
-        window: Below whose central widget the docks are.
-        chat_height: Height that the central widget needs, in pixels; docks open in the rest.
-        appearance: Of the window.
+        window: The main window; docks are below its central widget.
+        chat_height: Minimum height of the central widget in pixels.
+        appearance: Appearance of the window.
 
     Signals:
         changed: Panels were opened or closed.
@@ -38,11 +38,11 @@ class Docks(QObject):
 
     @property
     def is_any_open(self) -> bool:
-        """Whether any panel is open, perhaps behind another one."""
+        """Whether any panel is open, even as a hidden tab."""
         return any(dock.isVisible() for dock in self._docks.values())
 
     def add(self, title: str, panel: QWidget) -> None:
-        """Put a panel behind those that there are."""
+        """Add a panel as a tab."""
         scroller = QScrollArea()
         scroller.setWidgetResizable(True)
         scroller.setFrameShape(QFrame.Shape.NoFrame)
@@ -71,7 +71,7 @@ class Docks(QObject):
         _first_in(panel).setFocus()
 
     def is_seen(self, panel: QWidget | None) -> bool:
-        """Whether a panel is open and no other one lies in front of it."""
+        """Whether a panel is open and its tab is selected."""
         dock = None if panel is None else self._docks.get(panel)
         return dock is not None and dock.isVisible() and not dock.visibleRegion().isEmpty()
 
@@ -98,7 +98,7 @@ def _separator_px(window: QMainWindow) -> int:
 
 
 def _first_in(panel: QWidget) -> QWidget:
-    """What takes the keyboard of a panel, which by itself would say nothing to those who listen."""
+    """Return the widget of a panel to focus; screen readers say nothing about the panel itself."""
     tab = Qt.FocusPolicy.TabFocus
     for child in panel.findChildren(QWidget):
         if child.focusPolicy() & tab and child.isEnabled() and child.isVisibleTo(panel):

@@ -28,7 +28,7 @@ HELP = QT_TRANSLATE_NOOP(
 
 
 class _TextEdit(QPlainTextEdit):
-    """Takes text; files are dropped on the window."""
+    """Text field that leaves dropped files to the window."""
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return not source.hasUrls() and super().canInsertFromMimeData(source)
@@ -38,9 +38,9 @@ class EquilibriumPanel(QWidget):
     """Shows a verified text and lets its tokens be edited.
 
     Args:
-        ask: Asks the engine.
-        conversation: All that has been said in the chat.
-        make_id: Names requests.
+        ask: Sends a command to the engine.
+        conversation: Returns the messages of the chat.
+        make_id: Makes ids of requests.
 
     Attributes:
         table: Inputs, outputs and marks, a column for each token.
@@ -80,22 +80,22 @@ class EquilibriumPanel(QWidget):
 
     @property
     def shown(self) -> Agreement:
-        """What is in the table."""
+        """Content of the table."""
         return self.table.shown
 
     @property
     def text(self) -> str:
-        """What is said about the table."""
+        """Description of the table."""
         return self._note.text()
 
     def open(self) -> None:
-        """Begin with the conversation where there is one and nothing is shown yet."""
+        """Verify the conversation if there is one and the table is empty."""
         is_free = not self.shown.cells and not self._verifications.is_reading
         if is_free and not self.edit.toPlainText() and self._conversation():
             self.verify_conversation()
 
     def verify_conversation(self) -> None:
-        """Read what has been said in the chat."""
+        """Verify the messages of the chat."""
         messages = self._conversation()
         if not messages:
             self.refused.emit(
@@ -107,13 +107,13 @@ class EquilibriumPanel(QWidget):
         self._show_waiting()
 
     def verify_text(self) -> None:
-        """Read the user's own text."""
+        """Verify the text in the field."""
         self._is_conversation = False
         self._verifications.read(text=self.edit.toPlainText())
         self._show_waiting()
 
     def replace(self, token: int, text: str) -> None:
-        """Put another text in the place of a token and read everything again."""
+        """Replace a token by a text, and verify again."""
         if self._verifications.is_reading:
             self._fill(self.shown)  # another text is about to come: this one can't be changed
             return
@@ -142,7 +142,7 @@ class EquilibriumPanel(QWidget):
             self._show_waiting()
 
     def announce_answer(self) -> None:
-        """The conversation has gone on: what is shown of it is no longer all."""
+        """Say that the conversation has more messages than the table."""
         if self._is_conversation and self.shown.cells:
             self._note.setText(
                 self.tr("{0} The conversation has gone on since.").format(
@@ -151,12 +151,12 @@ class EquilibriumPanel(QWidget):
             )
 
     def forget_model(self) -> None:
-        """Another model is loaded: what the one before said of the text is shown no more."""
+        """Clear the table after another model was loaded."""
         self._verifications.give_up()
         self._fill(NOTHING)
 
     def forget_conversation(self) -> None:
-        """A new conversation has begun; a text of the user's own stays."""
+        """Clear the table for a new conversation, but keep the user's own text."""
         if self._is_conversation:
             self._verifications.give_up()
             self._fill(NOTHING)

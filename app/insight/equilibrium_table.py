@@ -42,11 +42,11 @@ class EquilibriumTable(QTableWidget):
     """Shows a verified text, a column for each token.
 
     Attributes:
-        shown: What is in it.
-        is_editing: A token is being typed; a table that is filled forgets it.
+        shown: Content of the table.
+        is_editing: Whether a cell is edited; `fill` discards the edit.
 
     Signals:
-        edited: Another text was typed for a token: its place, and the text.
+        edited: The user replaced a token: its index, and the text.
         editing_ended: The typed text was submitted or discarded.
     """
 
@@ -93,7 +93,7 @@ class EquilibriumTable(QTableWidget):
             self.scrollToItem(item, QAbstractItemView.ScrollHint.PositionAtCenter)
 
     def go_to_next_difference(self) -> None:
-        """Go to the next column whose output isn't the next input, from the start at the end."""
+        """Go to the next column whose output differs from the next input; wraps around."""
         marks, here = [cell.mark for cell in self.shown.cells], self.currentColumn()
         order = [*range(here + 1, len(marks)), *range(here + 1)]
         found = next(

@@ -17,10 +17,10 @@ NOTHING, CHAIN, TREE = range(3)
 
 
 def tree_form(parents: Sequence[int]) -> int:
-    """The form of a tree; a place in `FORMS`.
+    """Return the form of a tree as an index of `FORMS`.
 
     Args:
-        parents: Of its nodes; −1 for the root.
+        parents: Parent of each node; −1 for the root.
     """
     if len(parents) < 2:
         return NOTHING
@@ -28,10 +28,10 @@ def tree_form(parents: Sequence[int]) -> int:
 
 
 def form_counts(counts: Sequence[int]) -> str:
-    """How many steps had which form, in words; those that none had are left out.
+    """Describe how many steps had each form, without those that had none.
 
     Args:
-        counts: Of each of `FORMS`.
+        counts: Steps of each of `FORMS`.
     """
     shown = (
         f"{QCoreApplication.translate('Insight', name)} {count}"

@@ -45,30 +45,30 @@ NOT_RECORDED = QT_TRANSLATE_NOOP("Insight", "The step of this token is not recor
 
 
 class Insight(QObject):
-    """Everything that shows how answers came to be.
+    """Owner of the panels that show how answers were decoded.
 
-    Panels are made when they are opened first: a window without them starts faster.
+    Panels are created when they are first opened, so that the window starts faster.
 
     Args:
         window: The main window, which docks the panels.
-        chat: Whose answers are recorded.
+        chat: Controller of the chat whose answers are recorded.
         bridge: To the engine.
         loaded_model: State of the model.
-        appearance: Of the window.
-        chat_height: Height that the chat needs beside panels, in pixels.
-        make_id: Names requests.
+        appearance: Appearance of the window.
+        chat_height: Minimum height of the chat in pixels.
+        make_id: Makes ids of requests.
 
     Attributes:
-        docks: Where they are.
+        docks: Docks of the panels.
         recordings: The steps of the last answers.
-        timeline: What the panels show.
-        files: Saves and opens them.
-        tree: The tree of a step; None until it is opened, like the others.
-        steps: Curves over all steps.
-        equilibrium: The table of inputs and outputs.
-        compare: Two modes side by side.
-        recall: Asked for the steps of an answer that isn't recorded in this window: they may be
-            kept elsewhere, and are put among the recordings then.
+        timeline: The step that the panels show.
+        files: Saves and opens recordings.
+        tree: Panel of a step's tree; None until it is opened, like the others.
+        steps: Panel of curves over all steps.
+        equilibrium: Panel of inputs and outputs.
+        compare: Comparison of two modes.
+        recall: Called with the id of an answer that isn't recorded in this window; adds its steps
+            to the recordings if they are stored elsewhere.
 
     Signals:
         recorded: An answer's steps (a `Track`) are complete.
@@ -126,7 +126,7 @@ class Insight(QObject):
             self.compare = None
 
     def toggle(self, open_panel: Callable[[], QWidget]) -> None:
-        """Open a panel, or close it where it is seen."""
+        """Open a panel, or close it if it is visible."""
         seen = [p for p in (self.tree, self.steps, self.equilibrium) if self.docks.is_seen(p)]
         panel = open_panel()
         if panel in seen:
@@ -180,7 +180,7 @@ class Insight(QObject):
         return self.equilibrium
 
     def ask_to_compare(self) -> None:
-        """Open the two sides, where there is more than one way to answer."""
+        """Open the comparison if the model has more than one mode."""
         loaded = self._loaded_model.status.loaded
         if loaded is not None and loaded.is_remote:
             self._chat.errors.show_error(
@@ -191,7 +191,7 @@ class Insight(QObject):
         self.open_compare()
 
     def open_compare(self) -> CompareDialog:
-        """Open the two sides."""
+        """Open the comparison."""
         if self.compare is None:
             from app.insight.compare import CompareDialog
 
@@ -213,7 +213,7 @@ class Insight(QObject):
         return self.compare
 
     def _fill_equilibrium(self) -> None:
-        """An open table without a text begins with the conversation, once a model is there."""
+        """Verify the conversation in an open, empty table once a model is loaded."""
         panel = self.equilibrium
         loaded = self._loaded_model.status.loaded
         is_ready = loaded is not None and not loaded.is_remote  # whose scores nobody knows here
@@ -221,7 +221,7 @@ class Insight(QObject):
             panel.open()
 
     def _ask(self, command: Command, on_events: OnEvents) -> Request:
-        """Ask the engine; a model that has fallen asleep is loaded first."""
+        """Send a command to the engine, after a sleeping model was loaded again."""
         self._loaded_model.wake()
         return self._bridge.ask(command, on_events)
 
@@ -231,7 +231,7 @@ class Insight(QObject):
             self.equilibrium.announce_answer()
 
     def _chat_started(self) -> None:
-        """Another conversation is shown: the panels begin anew, too."""
+        """Reset the panels for another conversation."""
         self.timeline.has_answers = bool(self._chat.answers)
         self.timeline.show(None)
         if self.equilibrium is not None:
@@ -245,7 +245,7 @@ class Insight(QObject):
         self._chat.use_tree_rows(num_rows)
 
     def _take_model(self) -> None:
-        """Another model is loaded, or the same one anew."""
+        """Reset what depends on the loaded model."""
         key, self._model_key = self._model_key, self._loaded_model.choice.key
         if self.equilibrium is not None and self._model_key != key:
             self.equilibrium.forget_model()
@@ -270,7 +270,7 @@ class Insight(QObject):
     # What is recorded -----------------------------------------------------------------------------
 
     def _record_answer(self, turn: Turn, events: tuple[Event, ...]) -> None:
-        """Record what the engine says of an answer of the chat; show it if that is shown."""
+        """Record events of an answer of the chat, and update the panels that show it."""
         answer = turn.answer
         if any(one is answer for one in turn.prompt.answers):  # it wasn't taken back
             track = self._begin(events, answer.model, answer.settings)
@@ -286,7 +286,7 @@ class Insight(QObject):
     def _begin(
         self, events: Sequence[Event], model: str, settings: GenerateSettings
     ) -> Track | None:
-        """Begin the track of an answer if its first step is among the events."""
+        """Begin the track of an answer if the events include its first step."""
         for event in events if self._chat.records else ():
             # Of another machine's steps nothing is known.
             if isinstance(event, StepDone) and event.step == 0 and event.token_ids:
@@ -329,7 +329,7 @@ class Insight(QObject):
         return self.recordings.tracks.get(request_id)
 
     def _show_token(self, answer: AnswerMessage, token: int) -> None:
-        """Show the step of a token that was chosen in the text."""
+        """Show the step of a token that the user selected in the text."""
         track = self._track(answer.request_id)
         index = None if track is None or token < 0 else track.step_of(token)
         if track is None or index is None:
@@ -350,7 +350,7 @@ class Insight(QObject):
         self._frame_step()
 
     def _frame_step(self) -> None:
-        """Frame the tokens of the step that is shown; not while it is followed live."""
+        """Frame the tokens of the shown step, unless it is followed live."""
         timeline = self.timeline
         is_open = self.docks.is_any_open
         if timeline.track is None or timeline.step is None or timeline.follows or not is_open:
@@ -360,7 +360,7 @@ class Insight(QObject):
         self._frame(range(first, first + timeline.step.num_appended))
 
     def _frame(self, tokens: range) -> None:
-        """Frame tokens of the answer that is shown, wherever its text is, and no others."""
+        """Frame tokens of the shown answer in chat or comparison, and remove other frames."""
         track = self.timeline.track
         shown = "" if track is None else track.request_id
         for answer in self._chat.answers:
@@ -372,4 +372,4 @@ class Insight(QObject):
 
 
 def _nothing_is_kept(request_id: str) -> None:
-    """No steps are kept anywhere else."""
+    """Default of `recall`: no steps are stored elsewhere."""

@@ -1,4 +1,4 @@
-"""A step's tree as it is drawn: states, places and words; no Qt, no widget."""
+"""Layout of a step's tree: state, position and text of each node; no Qt."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class NodeState(Enum):
 
 
 class DrawnBlock(NamedTuple):
-    """Places of a step that one pass of a source drew.
+    """Columns of a step that a source drafted in one pass.
 
     Attributes:
-        source: Its name.
+        source: Name of the source.
         first: Column of the first of them.
         last: Column of the last.
     """
@@ -49,20 +49,20 @@ class DrawnBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node on its place.
+    """A node with its position.
 
     Attributes:
-        index: Index in the tree; the bonus token, which is no node, has the number of nodes, and
-            what was kept out of the tree, by the grammar or by what a row costs, comes after it.
+        index: Index in the tree. The bonus token, which isn't a node, has the number of nodes;
+            tokens that grammar or row budget kept out of the tree follow it.
         parent: Index of the parent; −1 for the root.
         depth: Its column.
         row: Its row.
-        text: What it says.
+        text: Text of its token.
         state: Its result.
-        source: Who drafted it; the target's own where that isn't known.
-        probability: What its drafter gave it; None where that isn't known.
-        judged: What the model gave it; None where it wasn't asked or doesn't say.
-        rank: Place among its drafter's guesses; −1 without.
+        source: Its drafter; the target if unknown.
+        probability: Its drafter's probability; None if unknown.
+        judged: The target's probability; None if not computed.
+        rank: Rank among its drafter's candidates; −1 for none.
     """
 
     index: int
@@ -78,24 +78,24 @@ class Node:
 
     @property
     def is_verified(self) -> bool:
-        """Whether it was a row of the step's pass."""
+        """Whether it was a row of the pass."""
         return self.state is not NodeState.GHOST and not self.is_dropped
 
     @property
     def is_dropped(self) -> bool:
-        """Whether it was offered, and had no row."""
+        """Whether it was drafted but not verified."""
         return self.state in (NodeState.FORBIDDEN, NodeState.PRUNED)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLayout:
-    """A tree ready to be drawn.
+    """A laid-out tree.
 
     Attributes:
-        nodes: Its nodes; those on the path are the first row where there is one.
-        num_rows: Rows it takes.
-        num_columns: Columns it takes, the ghost's included.
-        blocks: What was drawn in one pass.
+        nodes: Its nodes; an accepted path is the first row.
+        num_rows: Number of rows.
+        num_columns: Number of columns, the ghost's included.
+        blocks: Columns that sources drafted in one pass.
     """
 
     nodes: tuple[Node, ...] = field(default=())
@@ -105,16 +105,16 @@ class TreeLayout:
 
     @property
     def drafts(self) -> tuple[Node, ...]:
-        """What was verified, the root left out."""
+        """Verified nodes without the root."""
         return tuple(node for node in self.nodes[1:] if node.is_verified)
 
     @property
     def is_chain(self) -> bool:
-        """Whether every guess follows the one before it."""
+        """Whether the tree is a chain."""
         return tree_form([-1, *(node.parent for node in self.drafts)]) == CHAIN
 
     def num_of(self, state: NodeState) -> int:
-        """How many nodes are of a state."""
+        """Return the number of nodes in a state."""
         return sum(node.state is state for node in self.nodes)
 
 
@@ -123,18 +123,18 @@ def layout_of_step(
     specials: Mapping[int, str] = NO_SPECIALS,
     block_sources: Collection[str] = (),
 ) -> TreeLayout:
-    """The verified tree of a step, with the bonus token as an additional box (the ghost).
+    """Lay out the verified tree of a step, with the bonus token as an additional box (the ghost).
 
-    What was kept out of the tree hangs where it would have been. A chain is the first row, whatever
-    became of it; of other trees the path is.
+    Tokens that were kept out of the tree are drawn at their position. A chain is the first row,
+    accepted or not; in other trees the accepted path is.
 
-    Nodes beside the path were compared with the target's choice and are none of it; those further
+    Siblings of the path were compared with the target's choice and rejected; nodes further
     down were not reached.
 
     Args:
         trace: The step.
         specials: As `show_token` has them.
-        block_sources: Names of the sources that draw all places of a step in one pass.
+        block_sources: Names of the sources that draft all tokens of a step in one pass.
     """
     dropped = (
         *((NodeState.FORBIDDEN, guess) for guess in trace.forbidden),
@@ -156,11 +156,11 @@ def layout_of_step(
 
 
 def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLayout:
-    """The tree of so many rows that the heads would fill, before anything is decoded.
+    """Lay out the planned tree of the heads, before anything is decoded.
 
     Args:
         best: The heads' best nodes, the most valuable first.
-        num_rows: Its rows, root included.
+        num_rows: Its number of rows, root included.
         source: Name of the source that drafts them.
     """
     chosen = best[: max(0, num_rows - 1)]
@@ -194,7 +194,7 @@ def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> Tree
 
 
 class _Drawer:
-    """Makes the nodes of a step, each on its place."""
+    """Creates the positioned nodes of a step."""
 
     def __init__(
         self,
@@ -212,19 +212,19 @@ class _Drawer:
         }
 
     def verified(self, index: int, drafted: TraceNode) -> Node:
-        """The root, or a draft."""
+        """Return the node of the root, or of a draft token."""
         state = _state(index, self._trace)
         node = self._node(index, drafted.text, drafted.token_id, state, drafted.probability)
         return replace(node, source=drafted.source, rank=drafted.rank)
 
     def ghost(self, index: int) -> Node:
-        """The bonus token."""
+        """Return the node of the bonus token."""
         choice = self._trace.verdicts[-1].choice
         node = self._node(index, choice.text, choice.token_id, NodeState.GHOST, None)
         return replace(node, judged=choice.probability)
 
     def dropped(self, index: int, state: NodeState, guess: DroppedToken) -> Node:
-        """What was offered, and had no row."""
+        """Return the node of a token that was drafted but not verified."""
         text = self._trace.pieces.get(guess.token_id, b"")
         return self._node(index, text, guess.token_id, state, guess.probability)
 
@@ -246,7 +246,7 @@ class _Drawer:
 
 
 def _likeliest(pruned: Iterable[DroppedToken]) -> Iterator[DroppedToken]:
-    """Those that are drawn, the most valuable first."""
+    """Return the dropped tokens to draw, the most valuable first."""
     num_beside: Counter[int] = Counter()
     for guess in pruned:
         num_beside[guess.node] += 1
@@ -256,9 +256,9 @@ def _likeliest(pruned: Iterable[DroppedToken]) -> Iterator[DroppedToken]:
 
 
 def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[DrawnBlock]:
-    """Which columns each of some sources drew.
+    """Return the columns that each block source drafted.
 
-    Nobody tells who offered what wasn't verified; where one source drew all, that, too.
+    The drafter of unverified tokens is unknown, unless one source drafted all others.
     """
     drafts = [node for node in nodes[1:] if node.is_verified]
     for name in block_sources:
@@ -287,10 +287,10 @@ def _state(index: int, trace: StepTrace) -> NodeState:
 
 
 def _places(parents: Sequence[int], path: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Row and column of every node.
+    """Return row and column of each node.
 
-    First children stand right of their parents, so the path is the first row. Later ones stand
-    below, as high as the subtrees above them leave room in every column. No lines cross.
+    First children are right of their parents, so the path is the first row. Later ones are
+    below, as close as the subtrees above them allow in every column. No lines cross.
     """
     children: list[list[int]] = [[] for _ in parents]
     depths = [0] * len(parents)
@@ -315,12 +315,12 @@ def _places(parents: Sequence[int], path: Sequence[int]) -> tuple[list[int], lis
 
 
 def _drop(above: _Outline, subtree: _Outline) -> int:
-    """Rows that a subtree must go down to have none of those above it in its way."""
+    """Return the number of rows to move a subtree down, so that it doesn't overlap those above."""
     columns = zip(above[1], subtree[0], strict=False)
     return max((low + 1 - high for low, high in columns), default=0)
 
 
 def _joined(above: _Outline, subtree: _Outline, drop: int) -> _Outline:
-    """The joint outline of a subtree and of the nodes above it."""
+    """Return the joint outline of a subtree and the nodes above it."""
     highest, lowest = ([drop + row for row in rows] for rows in subtree)
     return above[0] + highest[len(above[0]) :], lowest + above[1][len(lowest) :]

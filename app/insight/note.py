@@ -1,4 +1,4 @@
-"""Words under a panel."""
+"""Text under a panel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel
 
 
 def note(text: str = "") -> QLabel:
-    """A wrapped label of plain text: what it says may hold tokens."""
+    """Make a wrapped label of plain text, since tokens in it may look like markup."""
     label = QLabel(text)
     label.setObjectName("insightNote")
     label.setWordWrap(True)

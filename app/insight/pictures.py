@@ -1,4 +1,4 @@
-"""Writes what a view shows as SVG or PNG."""
+"""Writes the picture of a tree as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class PictureError(Exception):
     """A picture can't be written.
 
     Attributes:
-        message: Why.
-        hint: What to do about it.
+        message: Reason.
+        hint: What the user can do.
     """
 
     def __init__(self, message: str, hint: str) -> None:
@@ -28,10 +28,10 @@ class PictureError(Exception):
 
 
 def save_picture(view: TreeView, path: Path) -> None:
-    """Write the whole tree; the ending of the name says how.
+    """Write the whole tree as SVG or PNG, by the file's extension.
 
     Raises:
-        PictureError: The folder can't be written to, or the ending is no picture's.
+        PictureError: The file can't be written, or its extension is unknown.
     """
     ending = path.suffix.lower()
     if ending not in (".svg", ".png"):

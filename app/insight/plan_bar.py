@@ -1,4 +1,4 @@
-"""How large a tree should be: expected tokens and speed for every number of rows."""
+"""Selection of the tree's size, by expected tokens and speed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TreeForecast(NamedTuple):
 
     Attributes:
         tokens: Expected tokens of a step (τ).
-        tokens_per_s: Those by the measured time of a step.
-        factor: Over plain decoding.
+        tokens_per_s: Expected tokens per second, by the measured time of a step.
+        factor: Speed-up over plain decoding.
     """
 
     tokens: float
@@ -26,7 +26,7 @@ class TreeForecast(NamedTuple):
 
 
 def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> TreeForecast:
-    """Forecast for the best tree of so many rows, root included; 1 row is plain decoding."""
+    """Forecast for the best tree of `num_rows` rows, root included; 1 is plain decoding."""
     chosen = planned.best_nodes[: num_rows - 1]
     tokens = 1 + sum(node.chance for node in chosen)
     seconds = planned.tree_step_s[num_rows - 2] if chosen else plain_step_s
@@ -35,15 +35,15 @@ def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> TreeForeca
 
 
 class PlanBar(QWidget):
-    """Chooses a number of rows and shows its forecast.
+    """Slider for the number of rows, with its forecast.
 
     Attributes:
         slider: Rows of the tree, root included.
         use_box: Whether the next answers take this many rows.
 
     Signals:
-        rows_changed: Another number of rows.
-        rows_chosen: The next answers are to take so many; 0 for the engine's choice.
+        rows_changed: The number of rows changed.
+        rows_chosen: Rows of the next answers; 0 for the engine's choice.
     """
 
     rows_changed = Signal(int)
@@ -82,7 +82,7 @@ class PlanBar(QWidget):
         return self._label.text()
 
     def show_plan(self, planned: Planned | None, plain_step_s: float) -> None:
-        """Take what is expected now; the engine's own choice is shown until another is made."""
+        """Show new forecasts, and the engine's choice until the user selects another size."""
         if planned is self._planned:
             return
         before, self._planned, self._plain_step_s = self._planned, planned, plain_step_s

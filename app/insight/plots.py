@@ -1,4 +1,4 @@
-"""The drawings of the steps panel: one with a name and a meaning, and one over the steps."""
+"""Plots of the steps panel."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _MOVES = {
 
 
 class _Axis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
-    """An axis whose numbers are in the window's language."""
+    """Axis with numbers in the window's language."""
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         return [localize_separators(text) for text in super().tickStrings(values, scale, spacing)]
 
 
 class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
-    """A drawing that says what it shows.
+    """Plot with a title and an explanation.
 
     Args:
-        name: Its title.
-        meaning: Definition of what is drawn.
+        name: Title.
+        meaning: Definition of the plotted figure.
     """
 
     def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
@@ -57,7 +57,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         return QSize(self.minimumWidth(), self.minimumHeight())
 
     def take_unit(self, unit: str) -> None:
-        """What is drawn is in this unit from now on."""
+        """Set the unit of the y-axis."""
         self._unit = f" ({unit})"
         self.setAccessibleName(f"{self._name}{self._unit}")
 
@@ -86,10 +86,10 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.getPlotItem().getViewBox().setBorder(None)
 
     def describe(self, *parts: tuple[str, str]) -> None:
-        """Put a legend behind the title.
+        """Append a legend to the title.
 
         Args:
-            parts: Words without markup, and the colour that they are about.
+            parts: Plain texts with their colours.
         """
         legend = " ".join(f'<span style="color:{colour}">■</span> {name}' for name, colour in parts)
         name = self._name + self._unit
@@ -97,11 +97,11 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
 
 class TimePlot(Plot):
-    """A drawing over the steps, with a marker at the one that is shown.
+    """Plot over the steps, with a marker at the shown step.
 
     Signals:
-        step_chosen: The number of a step was clicked, or the marker dragged there.
-        step_moved: The marker is to move by so many steps.
+        step_chosen: The user clicks a step, or drags the marker to it; its number.
+        step_moved: The user moves the marker by a number of steps.
     """
 
     step_chosen = Signal(int)
@@ -123,19 +123,19 @@ class TimePlot(Plot):
         self.marker.setHoverPen(pg.mkPen(appearance.theme.accent_hover, width=4))
 
     def clear_curves(self) -> None:
-        """Take the curves away; the marker stays."""
+        """Remove the curves, and keep the marker."""
         self.clear()
         self.addItem(self.marker, ignoreBounds=True)
 
     def stack(self, numbers: Floats, parts: Floats, colours: tuple[str, ...]) -> None:
-        """Draw bars side by side, their parts on top of each other.
+        """Draw stacked bars.
 
-        As one curve for each part: thousands of bars would each be drawn on their own.
+        Each part is one curve: thousands of bar items would be slow.
 
         Args:
-            numbers: The steps. [steps]
+            numbers: Numbers of the steps. [steps]
             parts: Heights of each part. [parts, steps]
-            colours: Of each part, as "#rrggbb".
+            colours: Colour of each part, as "#rrggbb".
         """
         edges = np.append(numbers - 0.5, numbers[-1] + 0.5)
         tops = zip(np.cumsum(parts, axis=0), colours, strict=True)
@@ -146,7 +146,7 @@ class TimePlot(Plot):
             self.addItem(bars)
 
     def mark(self, number: int | None) -> None:
-        """Put the marker at a step; None hides it."""
+        """Move the marker to a step; None hides it."""
         self.marker.setVisible(number is not None)
         if number is not None and not self.marker.moving:
             self.marker.setValue(number)

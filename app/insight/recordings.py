@@ -11,10 +11,10 @@ MAX_STEPS = 20_000  # of all answers together; 0.6 KB each with small trees, 1.5
 
 
 class Recordings:
-    """A ring buffer of steps: when it is full, the oldest step of the oldest answer goes.
+    """Ring buffer of steps: when it is full, it drops the oldest step of the oldest answer.
 
     Attributes:
-        tracks: What is recorded, by request, the oldest first.
+        tracks: Recorded answers by request id, the oldest first.
     """
 
     def __init__(self, max_steps: int = MAX_STEPS) -> None:
@@ -26,7 +26,7 @@ class Recordings:
         """Begin the track of an answer.
 
         Args:
-            first: Its prefill, which says how many tokens were given.
+            first: Its prefill step, which has the number of given tokens.
             model: Name of the target.
             rule: Name of the acceptance rule.
         """
@@ -35,13 +35,13 @@ class Recordings:
         return track
 
     def put(self, track: Track) -> None:
-        """Keep a whole track, such as one read from a file."""
+        """Add a complete track, such as one read from a file."""
         self.tracks[track.request_id] = track
         self._num_steps += len(track)
         self._make_room()
 
     def add(self, steps: Iterable[StepTrace]) -> None:
-        """Keep these steps of answers that were begun."""
+        """Add steps to the tracks of their answers."""
         for step in steps:
             if (track := self.tracks.get(step.request_id)) is not None:
                 track.add(step)

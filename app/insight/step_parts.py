@@ -21,7 +21,7 @@ RARE = (2, 3)  # all layers of most models lie on the device
 
 
 def part_words(times: Iterable[float]) -> str:
-    """The parts of a step with their times; parts that few models have only where they took any.
+    """Describe the parts of a step with their times; rare parts are left out if they took none.
 
     Args:
         times: Seconds of each of `PARTS`.

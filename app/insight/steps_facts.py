@@ -1,4 +1,4 @@
-"""What the curves of an answer say, in words and figures; no Qt."""
+"""Texts with the figures of an answer's curves; no Qt."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MIB = 2**20
 
 
 class ModelMemory(NamedTuple):
-    """What a model takes, in MiB.
+    """Memory of a model, in MiB.
 
     Attributes:
-        per_token: A token's keys and values.
-        room: Set aside for all of them.
-        states: Those of recurrent layers, however long a text is.
-        weights: Of the model and its heads.
+        per_token: KV cache of one token.
+        room: Allocated KV cache.
+        states: States of recurrent layers.
+        weights: Weights of the model and its heads.
     """
 
     per_token: float
@@ -34,7 +34,7 @@ class ModelMemory(NamedTuple):
 
 
 def memory_of(loaded: ModelLoaded | None) -> ModelMemory | None:
-    """What a model takes of this computer; None where none is loaded here."""
+    """Return the memory of the loaded model; None if none is loaded here."""
     if loaded is None or loaded.is_remote:
         return None
     plan = loaded.plan
@@ -48,12 +48,12 @@ def describe_answer(
     done: GenerationDone | None,
     loaded: ModelLoaded | None,
 ) -> str:
-    """The figures of a whole answer.
+    """Describe the figures of a whole answer.
 
     Args:
-        figures: At least one step of it.
-        done: How it ended; None while it is written.
-        loaded: Its model; None where another one is loaded.
+        figures: Figures of at least one step.
+        done: The answer's last event; None while it is written.
+        loaded: Its model; None if another one is loaded.
     """
     tau, seconds = float(figures.tokens.mean()), float(figures.seconds.mean())
     around = max(0.0, seconds - float(figures.times.sum(axis=0).mean()))
@@ -106,12 +106,12 @@ def describe_answer(
 def describe_step(
     figures: StepFigures, at: int, memory: ModelMemory | None
 ) -> tuple[str, str, str, str]:
-    """A step's tokens, times, speed and memory.
+    """Describe the tokens, times, speed and memory of a step.
 
     Args:
-        figures: Of the answer.
-        at: Index of the step in them.
-        memory: What the model takes; None where that isn't known.
+        figures: Figures of the answer.
+        at: Index of the step.
+        memory: Memory of the model; None if unknown.
     """
     step = QCoreApplication.translate("Insight", "step {0:,}").format(
         Number(int(figures.numbers[at]))

@@ -20,20 +20,20 @@ _SMOOTHED = 9  # steps around each one whose speed is averaged
 
 
 class StepFigures:
-    """Figures of a track's decoding steps; grows with it.
+    """Figures of a track's decoding steps, which grow with it.
 
     Args:
-        legend: Says who drafts.
+        legend: Names of drafters.
 
     Attributes:
         numbers: Number of each step.
-        tokens: Tokens that each gave.
-        accepted: Those of them that were drafted.
-        times: Seconds of each of its `PARTS`, which don't overlap. [parts, steps]
-        seconds: Seconds of the whole of it.
-        context: Tokens of the conversation after the step.
-        rows: Rows of its tree and beside it.
-        forms: How many steps had each of `FORMS`.
+        tokens: Tokens of each step.
+        accepted: Accepted draft tokens of each step.
+        times: Seconds of each of `PARTS`, which don't overlap. [parts, steps]
+        seconds: Total seconds of each step.
+        context: Context length after each step.
+        rows: Rows of each pass, those outside the tree included.
+        forms: Number of steps of each of `FORMS`.
     """
 
     def __init__(self, legend: Legend) -> None:
@@ -47,7 +47,7 @@ class StepFigures:
         return len(self._rows)
 
     def follow(self, track: Track) -> None:
-        """Take the steps that have come since the last call."""
+        """Add the steps since the last call."""
         for index in range(max(0, self._next - track.num_dropped), len(track)):
             step = track[index]
             if step.step:
@@ -86,12 +86,12 @@ class StepFigures:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """Which of `PARTS` there are."""
+        """Indices of the `PARTS`; rare ones only if they took any time."""
         times = self.times
         return tuple(part for part in range(len(PARTS)) if part not in RARE or times[part].any())
 
     def speeds(self) -> Floats:
-        """Tokens per second around each step."""
+        """Tokens per second, averaged around each step."""
         if not self._rows:
             return np.zeros(0)
         kernel = np.ones(min(_SMOOTHED, len(self._rows)))
@@ -99,7 +99,7 @@ class StepFigures:
         return tokens / np.convolve(self.seconds, kernel, "same")
 
     def rates(self) -> tuple[AcceptanceRate, ...]:
-        """How often each source was right."""
+        """Acceptance rate of each source."""
         return self._acceptance.rates()
 
     def _add(self, step: StepTrace) -> None:

@@ -1,4 +1,4 @@
-"""The steps panel: what each step gave and what it cost, over time."""
+"""The steps panel: tokens, time and memory of each step."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ FACTS_MEANING = QT_TRANSLATE_NOOP(
 
 
 class StepsPanel(QWidget):
-    """Curves of one answer on one time axis, which the tree's slider shares.
+    """Curves of one answer over its steps; the slider of the tree moves along with them.
 
     Attributes:
-        figures: What is drawn.
-        facts: Figures that are no curve.
+        figures: Plotted figures.
+        facts: Label of figures that have no curve.
     """
 
     def __init__(
@@ -123,11 +123,11 @@ class StepsPanel(QWidget):
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        """All drawings."""
+        """All plots."""
         return (*self._over_time, self._rates, self._costs)
 
     def show_status(self, status: ModelStatus, model: str) -> None:
-        """Take what is known of the model, and its name."""
+        """Show the model's state and name."""
         if status is not self._status:
             self._status, self._model = status, model
             self._draw_soon()
@@ -179,7 +179,7 @@ class StepsPanel(QWidget):
             self._say_step()
 
     def _say_step(self) -> None:
-        """Read aloud what the user went to: the curve that has the focus, else the whole step."""
+        """Announce the focused curve's value to screen readers, or else the whole step."""
         step = self._timeline.step
         if step is None or step is self._announced or not is_led_by_keys(self, self._timeline):
             return
@@ -192,7 +192,7 @@ class StepsPanel(QWidget):
             self._timer.start()
 
     def _draw(self) -> None:
-        """Draw everything, one drawing in each turn of the loop: each takes a few milliseconds."""
+        """Draw one plot in each iteration of the event loop, since each takes milliseconds."""
         if not self.isVisible():
             return
         if self._timeline.track is not None:
@@ -271,7 +271,7 @@ class StepsPanel(QWidget):
         self._memory.setYRange(0, 1.1 * memory.room)
 
     def _dashes(self, height: float) -> pg.InfiniteLine:
-        """A level that the curve is compared with."""
+        """Return a dashed reference line for a curve."""
         pen = pg.mkPen(self._appearance.theme.muted, style=Qt.PenStyle.DashLine)
         return pg.InfiniteLine(height, angle=0, pen=pen)
 
@@ -312,16 +312,16 @@ class StepsPanel(QWidget):
         )
 
     def _rows_used(self) -> int:
-        """Of this answer's trees on average; 0 before there are any."""
+        """Mean number of rows of this answer's trees; 0 without any."""
         return round(float(self.figures.rows.mean())) if len(self.figures) else 0
 
     def _is_of_this_model(self) -> bool:
-        """Whether the answer that is shown, which may be of a file, is the loaded model's."""
+        """Whether the shown answer, perhaps from a file, is the loaded model's."""
         track = self._timeline.track
         return track is None or track.model == self._model
 
     def _calibrated(self) -> Calibrated | None:
-        """What the steps of this answer's model cost here, if that is known."""
+        """Measured step costs of this answer's model; None if unknown."""
         return self._status.calibrated if self._is_of_this_model() else None
 
     def _loaded(self) -> ModelLoaded | None:
@@ -359,5 +359,5 @@ class StepsPanel(QWidget):
 
 
 def _unit(seconds: float) -> tuple[str, float]:
-    """In what times as long as this are drawn, and how much of it a second has."""
+    """Return the unit for times of this size, and its number per second."""
     return ("µs", 1e6) if seconds < 0.01 else ("ms", 1e3)

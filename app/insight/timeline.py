@@ -1,4 +1,4 @@
-"""Which step of which answer the panels show: one place in time for all of them."""
+"""The step that all panels show."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ PLAY_INTERVAL_MS = 450
 
 
 class Timeline(QObject):
-    """A place in a track.
+    """Position in a track.
 
     Attributes:
         track: The answer; None before the first.
         index: Index of the step in it.
-        follows: The newest step is shown as it comes.
-        has_answers: The conversation has answers, whether or not their steps are kept.
-        has_lost: Steps have left its buffer since it was looked at last.
+        follows: Whether it follows the newest step.
+        has_answers: Whether the conversation has answers, with or without recorded steps.
+        has_lost: Whether steps were dropped from the buffer since the last look.
 
     Signals:
-        track_changed: Another answer.
+        track_changed: Another answer is shown.
         grown: The answer has more steps, or is complete.
-        moved: Another step, or none.
-        playing_changed: Steps are shown one after the other, or no longer.
+        moved: Another step is shown, or none.
+        playing_changed: Playing started or ended.
     """
 
     track_changed = Signal()
@@ -53,7 +53,7 @@ class Timeline(QObject):
 
     @property
     def is_playing(self) -> bool:
-        """Whether steps are shown one after the other."""
+        """Whether it plays steps one after the other."""
         return self._timer.isActive()
 
     @property
@@ -71,7 +71,7 @@ class Timeline(QObject):
 
         Args:
             track: The answer.
-            index: The step; None for the last one, which is followed unless the user has ended
+            index: The step; None for the last one, which is followed unless the user has disabled
                 that.
         """
         self.follows = index is None and self._follows_next
@@ -84,9 +84,9 @@ class Timeline(QObject):
         self.moved.emit()
 
     def show_richest(self) -> None:
-        """Of a finished answer whose last step is shown, show the one that brought most tokens.
+        """Show the step with the most tokens, if a finished answer shows its last step.
 
-        The last step mostly ends the answer, and says least.
+        The last step mostly has only the end token.
         """
         track = self.track
         if track is None or track.done is None or self.index != self.last:
@@ -97,7 +97,7 @@ class Timeline(QObject):
             self.go(richest)
 
     def go(self, index: int) -> None:
-        """Show another step of this answer; the last one is followed from then on."""
+        """Show another step of this answer; the last one turns on following."""
         index = min(max(index, 0), max(self.last, 0))
         self.follows = index == self.last and (self.track is None or self.track.done is None)
         if index != self.index:
@@ -105,7 +105,7 @@ class Timeline(QObject):
             self.moved.emit()
 
     def grow(self) -> None:
-        """The answer has grown, or its first steps have left the buffer."""
+        """Update after the answer has grown or lost its first steps."""
         if self.track is not None:
             self.index = max(0, self.index - (self.track.num_dropped - self._num_dropped))
             self._num_dropped = self.track.num_dropped
@@ -117,14 +117,14 @@ class Timeline(QObject):
         self.moved.emit()
 
     def follow(self, on: bool) -> None:
-        """Show the newest step as it comes, or stay."""
+        """Turn following of the newest step on or off."""
         self.follows = self._follows_next = on
         if on:
             self.play(False)
             self.grow()
 
     def play(self, on: bool) -> None:
-        """Show one step after the other, from the first if the last one is shown."""
+        """Start or stop playing, from the first step if the last one is shown."""
         if on == self.is_playing:
             return
         if on:

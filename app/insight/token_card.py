@@ -1,4 +1,4 @@
-"""A token's card: everything that is known about how it came to be."""
+"""Card of a token: how it was drafted and accepted."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class CardLine(NamedTuple):
 
 
 def card_of(track: Track, token: int, legend: Legend) -> tuple[CardLine, ...]:
-    """The lines of a token's card.
+    """Return the lines of a token's card.
 
     Args:
         track: The answer.
-        token: The token's place in it.
-        legend: Says who drafted it.
+        token: Index of the token in it.
+        legend: Names of drafters.
 
     Returns:
-        The first line is the token itself; no lines where nothing is known of it.
+        Lines, the token itself first; none if nothing is known about it.
     """
     index = track.step_of(token)
     if index is None:
@@ -96,7 +96,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[CardLine, ...]:
 
 
 def as_html(lines: Iterable[CardLine]) -> str:
-    """A card for a tooltip: what tokens hold is text, never markup."""
+    """Format a card as a tooltip; tokens are escaped."""
     rows = "".join(
         f"<tr><td style='padding-right:8px; white-space:nowrap'>{escape(name)}</td>"
         f"<td style='white-space:pre'><span style='font-weight:600'>{escape(text)}</span></td></tr>"
@@ -106,7 +106,7 @@ def as_html(lines: Iterable[CardLine]) -> str:
 
 
 def as_text(lines: Iterable[CardLine]) -> str:
-    """A card to be read aloud."""
+    """Format a card for screen readers."""
     return "; ".join(f"{name}: {text}" for name, text in lines)
 
 
@@ -143,7 +143,7 @@ def _drafted(
 
 
 def _offered(step: StepTrace, place: int) -> tuple[CardLine, ...]:
-    """That a drafter had offered what the model chose, and it had no row."""
+    """Say that a drafter had drafted the chosen token, but it wasn't verified."""
     chosen = (step.path[place], step.choice_ids[place])
     found = (g.probability for g in step.pruned if (g.node, g.token_id) == chosen)
     return tuple(
@@ -166,7 +166,7 @@ def _number(rule: RuleChoice, name: str) -> str:
 
 
 def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[CardLine, ...]:
-    """The probabilities, which a deterministic rule decided by if its margin isn't recorded."""
+    """Return the probabilities that a deterministic rule compared, if its margin isn't recorded."""
     choice, others = verdict.choice.probability, [o.probability for o in verdict.alternatives]
     if rule.draws or verdict.numbers or not others or not 0 < max(others) <= choice:
         return ()

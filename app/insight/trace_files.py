@@ -29,10 +29,10 @@ LOADED = "file"  # request of a track that was read from a file
 
 
 class TraceFiles(QObject):
-    """What goes to files and comes from them; where that fails, it is said why.
+    """Saves and opens traces and pictures; failures are shown as errors.
 
     Signals:
-        opened: A trace was read and is about to be shown.
+        opened: A trace was read, and will be shown.
         saved: A trace or a picture was written to this path.
     """
 
@@ -60,7 +60,7 @@ class TraceFiles(QObject):
             self.open_trace(path)
 
     def open_trace(self, path: Path) -> None:
-        """Show a recorded answer, once it has been read; says why where that is impossible."""
+        """Read a recorded answer and show it, or an error."""
         self._apart(lambda: self._read.emit(path.name, _read(path)))
 
     def _show(self, name: str, recording: Recording) -> None:
@@ -72,7 +72,7 @@ class TraceFiles(QObject):
         self._timeline.show(track, 0)
 
     def ask_to_save(self) -> None:
-        """Ask where to, and save the answer that is shown."""
+        """Ask for a file, and save the shown answer."""
         problem = self._unsavable()
         if problem:
             self._errors.show_error(self.tr("There is no whole recording to save."), problem)
@@ -83,7 +83,7 @@ class TraceFiles(QObject):
             self.save_trace(path if path.suffix else path.with_suffix(".json"))
 
     def save_trace(self, path: Path) -> None:
-        """Save the answer that is shown; says why where that is impossible."""
+        """Save the shown answer, or show an error."""
         track = self._timeline.track
         recording = None if track is None else recording_of(track)
         if recording is not None:
@@ -94,7 +94,7 @@ class TraceFiles(QObject):
         self.saved.emit(path)
 
     def _apart(self, work: Callable[[], None]) -> None:
-        """Work in a thread: ten thousand steps take a second or two."""
+        """Run work in a thread, since ten thousand steps take a second or two."""
 
         def run() -> None:
             try:
@@ -105,7 +105,7 @@ class TraceFiles(QObject):
         threading.Thread(target=run, name="trace-file").start()
 
     def _unsavable(self) -> str:
-        """Why the answer that is shown can't be saved; empty if it can."""
+        """Return why the shown answer can't be saved; empty if it can."""
         track = self._timeline.track
         if track is None or not len(track):
             return self.tr("Ask something first, with recording on.")
@@ -118,7 +118,7 @@ class TraceFiles(QObject):
         return ""
 
     def ask_for_picture(self, view: TreeView) -> None:
-        """Ask where to, and save the tree that is drawn."""
+        """Ask for a file, and save the shown tree."""
         if not view.layout_shown.nodes:
             self._errors.show_error(
                 self.tr("There is no tree to save."), self.tr("Ask something first.")
@@ -130,7 +130,7 @@ class TraceFiles(QObject):
             self.save_picture(view, path if path.suffix else path.with_suffix(".svg"))
 
     def save_picture(self, view: TreeView, path: Path) -> None:
-        """Save the tree that is drawn as SVG or PNG; says why where that is impossible."""
+        """Save the shown tree as SVG or PNG, or show an error."""
         from app.insight.pictures import PictureError, save_picture
 
         try:
@@ -159,14 +159,14 @@ def _read(path: Path) -> Recording:
 
 
 def recording_of(track: Track) -> Recording | None:
-    """A track as it is kept; None where it isn't whole."""
+    """Return a track as a recording; None if its first steps are missing."""
     if track.done is None or not len(track) or track.has_failed or track.num_dropped:
         return None
     return Recording(track.model, tuple(track[index] for index in range(len(track))), track.done)
 
 
 def track_of(recording: Recording, request_id: str = LOADED) -> Track:
-    """The track of an answer that was read from a file, or was kept."""
+    """Return the track of a recording."""
     done = recording.done
     track = Track(request_id, recording.model, done.settings.rule, done.num_given_tokens)
     for step in recording.steps:

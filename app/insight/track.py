@@ -12,21 +12,21 @@ class Track:
     """The steps of one answer.
 
     Attributes:
-        request_id: Names the answer.
+        request_id: Id of the answer.
         model: Name of the target.
         rule: Name of the acceptance rule.
-        done: How it ended; None while it is written.
-        file: Name of the file it was opened from; empty if it was recorded here.
-        has_failed: It broke off with an error.
+        done: Its last event; None while it is written.
+        file: Name of its file; empty if it was recorded here.
+        has_failed: Whether it ended with an error.
         num_given: Tokens of the answer that were given before its first step.
-        num_dropped: Steps at its beginning that the ring buffer has given up.
+        num_dropped: First steps that the ring buffer has dropped.
     """
 
     def __init__(self, request_id: str, model: str, rule: str, num_given: int = 0) -> None:
         """Begin a track.
 
         Args:
-            request_id: Names the answer.
+            request_id: Id of the answer.
             model: Name of the target.
             rule: Name of the acceptance rule.
             num_given: Tokens of the answer that were given before its first step.
@@ -60,17 +60,17 @@ class Track:
         self._steps.append(step)
 
     def drop_first(self) -> None:
-        """Give up the oldest step."""
+        """Drop the oldest step."""
         self._num_lost = self._ends.popleft()
         self._steps.popleft()
         self.num_dropped += 1
 
     def first_token(self, index: int) -> int:
-        """Place in the answer of a step's first token."""
+        """Return the index in the answer of a step's first token."""
         return self._ends[index] - self._steps[index].num_appended
 
     def step_of(self, token: int) -> int | None:
-        """Index of the step that decided a token of the answer; None where that isn't known."""
+        """Return the index of the step that decided a token; None if unknown."""
         if not self._num_lost <= token < self.num_tokens:
             return None
         return bisect_right(self._ends, token)

@@ -20,12 +20,12 @@ from medusa_core.messages import StepTrace
 
 
 class Transport(QWidget):
-    """The controls of a timeline.
+    """Controls of a timeline.
 
     Attributes:
-        slider: The step that is shown.
-        play_button: Shows one step after the other.
-        follow_box: Whether the newest step is shown as it comes.
+        slider: Selects the step.
+        play_button: Plays the steps.
+        follow_box: Follows the newest step.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Transport(QWidget):
 
     @property
     def text(self) -> str:
-        """What is said about the step."""
+        """Description of the step."""
         return self._label.text()
 
     def restyle(self) -> None:
@@ -120,13 +120,13 @@ class Transport(QWidget):
 
 
 def is_led_by_keys(panel: QWidget, timeline: Timeline) -> bool:
-    """Whether the user moves from step to step in a panel, so that each is announced."""
+    """Whether the user moves through steps by keyboard in a panel, so that each is announced."""
     focused = QApplication.focusWidget()
     return focused is not None and panel.isAncestorOf(focused) and not timeline.is_playing
 
 
 def describe_step(step: StepTrace) -> str:
-    """What a step gave, in words."""
+    """Describe the tokens of a step."""
     if step.step == 0:
         return QCoreApplication.translate("Insight", "the prompt is read, one token")
     num_accepted = min(len(step.path) - 1, step.num_appended)

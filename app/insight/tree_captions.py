@@ -1,4 +1,4 @@
-"""What is said of a whole tree: its shape in words, and a frame around what one pass drew."""
+"""Captions of a tree: its shape in words, and frames around blocks that one pass drafted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARGIN_EM = 0.55  # between a frame and what it holds
 
 
 def shape_of(layout: TreeLayout) -> str:
-    """The shape of what was verified, in two or three words."""
+    """Describe the shape of the verified tree in two or three words."""
     count = len(layout.drafts)
     if not count:
         return QCoreApplication.translate("Insight", "no drafts")
@@ -31,7 +31,7 @@ def shape_of(layout: TreeLayout) -> str:
 
 
 def block_words(block: DrawnBlock, legend: Legend) -> str:
-    """Who drew which places."""
+    """Describe which source drafted a block."""
     label = setting_text(legend.info(block.source).label)
     return QCoreApplication.translate("Insight", "{0}: places {1} to {2} from one pass").format(
         label, block.first, block.last
@@ -39,12 +39,12 @@ def block_words(block: DrawnBlock, legend: Legend) -> str:
 
 
 def describe_tree(layout: TreeLayout, legend: Legend) -> str:
-    """A step's tree in words; empty where there is none."""
+    """Describe a step's tree; empty without one."""
     return "; ".join(_parts(layout, legend)) if layout.nodes else ""
 
 
 def outcome_of(layout: TreeLayout) -> str:
-    """Text on the accepted draft tokens of a step and the bonus token."""
+    """Describe the accepted draft tokens of a step and the bonus token."""
     accepted = [node for node in layout.nodes if node.state is NodeState.ACCEPTED]
     shown_text = QCoreApplication.translate("Insight", "{0} of {1} draft tokens accepted").format(
         len(accepted), len(layout.drafts)
@@ -73,7 +73,7 @@ def _parts(layout: TreeLayout, legend: Legend) -> Iterator[str]:
 
 
 class Caption(QGraphicsItem):
-    """Words above the root: the tree's shape."""
+    """Text above the root: the tree's shape."""
 
     def __init__(self, words: str, appearance: Appearance) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Caption(QGraphicsItem):
 
 
 class BlockFrame(QGraphicsItem):
-    """A frame around the places that one pass drew, with words above them."""
+    """Frame around a block that one pass drafted, with a text above it."""
 
     def __init__(self, block: DrawnBlock, layout: TreeLayout, appearance: Appearance) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class BlockFrame(QGraphicsItem):
 
 
 def _top(appearance: Appearance) -> float:
-    """Where captions begin, above the first row."""
+    """Return the y-coordinate of captions, above the first row."""
     return -float(appearance.scale.px(_LINE_EM + 0.2))
 
 

@@ -1,4 +1,4 @@
-"""The parts of a drawn tree: a box for each node, and the lines between them."""
+"""Graphics items of a tree: a box for each node, and the lines between them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INSET_EM = 0.4
 
 
 def place_of(node: Node, appearance: Appearance) -> QRectF:
-    """Where a node's box is."""
+    """Return the rectangle of a node's box."""
     scale = appearance.scale
     width = scale.px(NODE_EM[0])
     if node.state is NodeState.GHOST:
@@ -42,7 +42,7 @@ def place_of(node: Node, appearance: Appearance) -> QRectF:
 
 
 def describe(node: Node, legend: Legend) -> str:
-    """A node in words."""
+    """Describe a node in words."""
     state = QCoreApplication.translate("Insight", node.state.value)
     if node.state is NodeState.ROOT:
         return f"{node.text}: {state}"
@@ -67,7 +67,7 @@ def describe(node: Node, legend: Legend) -> str:
 
 
 class Lines(QGraphicsItem):
-    """All lines of a tree in one item."""
+    """All lines of a tree, as one item."""
 
     def __init__(self, nodes: Sequence[Node], appearance: Appearance) -> None:
         super().__init__()
@@ -102,12 +102,12 @@ def _curve(parent: QRectF, child: QRectF) -> QPainterPath:
 
 
 class NodeItem(QGraphicsItem):
-    """One node: its token, who drafted it, and how likely that found it.
+    """Box of a node: its token, its drafter and the drafter's probability.
 
     Args:
-        node: What to draw.
-        appearance: The looks.
-        is_chosen: Whether it is to be framed as the chosen one.
+        node: The node.
+        appearance: Appearance of the window.
+        is_chosen: Whether it is framed as the selected one.
     """
 
     def __init__(self, node: Node, appearance: Appearance, is_chosen: Callable[[], bool]) -> None:
@@ -143,7 +143,7 @@ class NodeItem(QGraphicsItem):
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_note(self, painter: QPainter, room: QRectF, ink: QColor) -> float:
-        """Paint the chance at the right; returns where the room that is left ends."""
+        """Paint the probability at the right; returns the right edge of the remaining space."""
         note = note_of(self.node)
         painter.setPen(ink)
         painter.setFont(self._appearance.scale.font(BADGE_SIZE))
@@ -152,7 +152,7 @@ class NodeItem(QGraphicsItem):
         return room.right() - painter.fontMetrics().horizontalAdvance(f"{note} ")
 
     def _paint_badges(self, painter: QPainter, room: QRectF) -> float:
-        """Paint who drafted it at the right; returns where the room that is left ends."""
+        """Paint the drafters' badges at the right; returns the remaining right edge."""
         right, scale = room.right(), self._appearance.scale
         for badge in reversed(badges_of(self.node.source, self._appearance.legend)):
             width = badge_width(badge, self._appearance)

@@ -1,4 +1,4 @@
-"""Says what the boxes, badges and numbers of a tree mean, by samples of them."""
+"""Legend of a tree: samples of boxes, badges and numbers with their meaning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Samples = tuple[tuple[LegendSample, str], ...]
 
 
 def step_samples(legend: Legend) -> Samples:
-    """What the tree of a step shows."""
+    """Return the samples for the tree of a step."""
     badges = (_badge(info, legend) for info in legend.sources)
     shown = (
         (sample, QCoreApplication.translate("Insight", words))
@@ -53,7 +53,7 @@ def step_samples(legend: Legend) -> Samples:
 
 
 def plan_samples(legend: Legend) -> Samples:
-    """What a planned tree shows."""
+    """Return the samples for a planned tree."""
     numbered = (_badge(info, legend) for info in legend.sources if info.is_numbered)
     return (
         (
@@ -76,10 +76,10 @@ def _badge(info: SourceInfo, legend: Legend) -> tuple[Badge, str]:
 
 
 class TreeLegend(QWidget):
-    """Samples with words, in lines; of what has occurred in trees that were drawn.
+    """Legend of what has occurred in the trees that were drawn.
 
     Args:
-        samples: Makes what to explain, and how, of what the engine says.
+        samples: Makes the samples from the names of drafters.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class TreeLegend(QWidget):
         self.refill()
 
     def learn(self, layout: TreeLayout) -> None:
-        """Explain what is in a tree from now on."""
+        """Add what occurs in a tree."""
         occurs: set[NodeState | str] = {node.state for node in layout.nodes}
         occurs |= {name for node in layout.nodes for name in node.source.proposers}
         if not occurs <= self._occurred:
@@ -105,12 +105,12 @@ class TreeLegend(QWidget):
             self.refill()
 
     def clear(self) -> None:
-        """Explain nothing until there is a tree."""
+        """Remove all samples."""
         self._occurred = frozenset()
         self.refill()
 
     def refill(self) -> None:
-        """Explain it as the engine does now."""
+        """Rebuild the samples after the names of drafters changed."""
         while (item := self._flow.takeAt(0)) is not None:
             if (entry := item.widget()) is not None:
                 entry.hide()
@@ -156,7 +156,7 @@ class TreeLegend(QWidget):
 
 
 class _Swatch(QWidget):
-    """A small box, or a badge, as it is drawn in the tree."""
+    """Small box or badge, as in the tree."""
 
     def __init__(self, sample: NodeState | Badge, appearance: Appearance) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ class _Swatch(QWidget):
 
 
 def _describe(samples: Samples) -> Iterator[str]:
-    """The legend in words; boxes have none but their meaning."""
+    """Describe the legend for screen readers."""
     for sample, meaning in samples:
         name = sample.name if isinstance(sample, Badge) else sample
         yield meaning if isinstance(name, NodeState) else f"{name}: {meaning}"

@@ -1,4 +1,4 @@
-"""The panel "Visualize tree": the tree of any step, or the one that is planned."""
+"""The tree panel: the tree of a step, or the planned one."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ PLAN_HELP = QT_TRANSLATE_NOOP(
 
 
 class TreePanel(QWidget):
-    """Draws trees and moves through them.
+    """Panel of a step's tree and of the planned tree.
 
     Attributes:
-        tabs: The step's tree, or the planned one.
-        view: Draws it.
-        table: Lists it.
-        legends: Explain the step's tree, and the planned one.
-        transport: Moves through the steps.
-        plan: Chooses the size of the planned tree.
+        tabs: Step's tree and planned tree.
+        view: The drawn tree.
+        table: The tree as a table.
+        legends: Legends of the step's tree and the planned one.
+        transport: Controls to move through the steps.
+        plan: Selects the size of the planned tree.
 
     Signals:
-        token_chosen: A token of the answer was chosen: its place in it.
-        open_requested: A trace is to be opened.
-        save_requested: The trace is to be saved.
-        picture_requested: The picture is to be saved.
+        token_chosen: The user selects a token of the answer, by its index.
+        open_requested: The user opens a trace.
+        save_requested: The user saves the trace.
+        picture_requested: The user saves the picture.
     """
 
     token_chosen = Signal(int)
@@ -113,7 +113,7 @@ class TreePanel(QWidget):
         self._show_what_there_is()
 
     def show_plan(self, calibrated: Calibrated | None, planned: Planned | None) -> None:
-        """Take what steps cost here, and which trees the engine would take."""
+        """Show the measured step costs and the engine's planned trees."""
         if planned is self._planned:
             return
         self._planned = planned
@@ -125,7 +125,7 @@ class TreePanel(QWidget):
             self._refresh()
 
     def choose_token(self, token: int) -> None:
-        """Frame the node of a token of the answer in its step."""
+        """Select the node of a token of the answer in its step."""
         track, step = self._timeline.track, self._timeline.step
         if track is None or step is None:
             return
@@ -243,7 +243,7 @@ class TreePanel(QWidget):
             self._timer.start()
 
     def _say_step(self) -> None:
-        """Read aloud what became of the step that the user went to."""
+        """Announce the step to screen readers."""
         step = self._timeline.step
         if step is None or step is self._announced or not is_led_by_keys(self, self._timeline):
             return
@@ -299,7 +299,7 @@ class TreePanel(QWidget):
             self.show_note(describe(layout.nodes[index], self._appearance.legend))
 
     def show_note(self, text: str) -> None:
-        """Say something of the chosen node; nothing takes no room."""
+        """Show a text about the selected node; an empty one hides the label."""
         self._note.setText(text)
         self._note.setVisible(bool(text))
 
@@ -309,7 +309,7 @@ class TreePanel(QWidget):
             self.token_chosen.emit(token)
 
     def _token_of(self, index: int) -> int | None:
-        """Place in the answer of a node's token; None where it is none of the answer."""
+        """Return the index in the answer of a node's token; None if it isn't part of the answer."""
         track, step = self._timeline.track, self._timeline.step
         if self.tabs.currentIndex() != STEP or track is None or step is None:
             return None
@@ -344,7 +344,7 @@ class TreePanel(QWidget):
 
 
 def describe_accuracies(planned: Planned) -> str:
-    """How often the heads' first guesses are right, in words; empty without heads."""
+    """Describe the accuracy of the heads' first candidates; empty without heads."""
     rows = enumerate(planned.head_accuracies, 1)
     firsts = ", ".join(
         QCoreApplication.translate("Insight", "head {0} {1:.0%}").format(k, Number(row[0]))

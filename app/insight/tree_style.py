@@ -1,4 +1,4 @@
-"""How the nodes of a tree look: colour tells the state, opacity the chance, a badge the source."""
+"""Style of nodes: colour by state, opacity by probability, a badge for the source."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _UNKNOWN_OPACITY = 0.55  # such as of what nobody says how likely it is
 
 
 class Look(NamedTuple):
-    """How a node is drawn.
+    """Colours of a node.
 
     Attributes:
-        frame: Around its box.
-        line: From its parent to it.
-        fill: Of its box.
-        ink: Of its words.
+        frame: Colour of its frame.
+        line: Colour of the line from its parent.
+        fill: Colour of its box.
+        ink: Colour of its text.
     """
 
     frame: QPen
@@ -41,7 +41,7 @@ class Look(NamedTuple):
 
 
 def look_of(state: NodeState, probability: float | None, theme: Theme) -> Look:
-    """The look of a node: its state gives the colour, its chance the opacity of the fill."""
+    """Return the colours of a node by state and probability."""
     colour, width, pattern = _line_of(state, theme)
     frame, line = QPen(colour, width, pattern), QPen(colour, 1.4 * width, pattern)
     fill = QColor(_fill_of(state, theme))
@@ -57,7 +57,7 @@ def look_of(state: NodeState, probability: float | None, theme: Theme) -> Look:
 
 
 def opacity_of(probability: float | None) -> float:
-    """Likely nodes are plain to see; those of which nothing is known are between."""
+    """Return the opacity for a probability; medium if unknown."""
     if probability is None:
         return _UNKNOWN_OPACITY
     return _LEAST_OPACITY + (1 - _LEAST_OPACITY) * math.sqrt(min(1.0, probability))
@@ -96,11 +96,11 @@ def _fill_of(state: NodeState, theme: Theme) -> str:
 
 
 class Badge(NamedTuple):
-    """A short name of who drafted a node.
+    """Short name of a node's drafter.
 
     Attributes:
         name: Such as `h1` or `suffix`.
-        mark: As its tokens are marked in the text.
+        mark: Mark of its tokens in the text.
     """
 
     name: str
@@ -108,12 +108,12 @@ class Badge(NamedTuple):
 
 
 def badges_of(source: TokenSource, legend: Legend) -> tuple[Badge, ...]:
-    """All who drafted a node; nobody drafts what the target chooses."""
+    """Return the badges of a node's drafters; none for the target's own tokens."""
     return tuple(Badge(legend.badge(mark), mark) for mark in marks_of(source))
 
 
 def words_of(node: Node) -> str:
-    """What a node's box says."""
+    """Return the text of a node's box."""
     if node.state is not NodeState.GHOST:
         return node.text
     if node.judged is None:
@@ -124,13 +124,13 @@ def words_of(node: Node) -> str:
 
 
 def note_of(node: Node) -> str:
-    """How likely its drafter held a node; empty where that isn't known, and for the model's own."""
+    """Return the drafter's probability as text; empty if unknown."""
     known = node.state is not NodeState.ROOT and node.probability is not None
     return f"{Number(node.probability or 0.0):.0%}" if known else ""
 
 
 def paint_badge(painter: QPainter, place: QRectF, badge: Badge, appearance: Appearance) -> None:
-    """Paint a badge into a place, as a marked token looks in the text."""
+    """Paint a badge like a marked token of the text."""
     colour = appearance.mark(badge.mark)
     painter.fillRect(place, QColor(colour.tint))
     under = QRectF(place.left(), place.bottom() - 2, place.width(), 2)
@@ -141,6 +141,6 @@ def paint_badge(painter: QPainter, place: QRectF, badge: Badge, appearance: Appe
 
 
 def badge_width(badge: Badge, appearance: Appearance) -> float:
-    """How wide a badge is."""
+    """Return the width of a badge."""
     metrics = QFontMetricsF(appearance.scale.font(BADGE_SIZE))
     return metrics.horizontalAdvance(badge.name) + appearance.scale.px(0.4)

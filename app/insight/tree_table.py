@@ -1,4 +1,4 @@
-"""A tree as a table, for those who can't see it drawn or want numbers."""
+"""A tree as a table, for screen readers and exact numbers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class TreeTable(QTableWidget):
     """One row per node.
 
     Args:
-        legend: Says who drafted them.
+        legend: Names of drafters.
 
     Signals:
-        node_chosen: A row was chosen; the index of its node.
+        node_chosen: The user selects a row; the index of its node.
     """
 
     node_chosen = Signal(int)

@@ -1,4 +1,4 @@
-"""Draws a token tree: layers from left to right, what was accepted thick, the rest muted."""
+"""Draws a token tree from left to right; the accepted path is thick, the rest muted."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ LEAST_READABLE = 0.65  # a tree is shown whole down to this scale; beyond, it sc
 
 
 class TreeView(QGraphicsView):
-    """Shows one tree; a node can be chosen by mouse and by arrow keys, + − 0 zoom.
+    """View of one tree; mouse and arrow keys select a node, the keys + − 0 zoom.
 
     Attributes:
-        layout_shown: What is drawn.
-        chosen: Index of the chosen node; −1 for none.
-        has_answers: The conversation has answers, of which no steps are kept.
+        layout_shown: The drawn layout.
+        chosen: Index of the selected node; −1 for none.
+        has_answers: Whether the conversation has answers without recorded steps.
 
     Signals:
-        node_chosen: A node was chosen.
+        node_chosen: The user selects a node.
     """
 
     node_chosen = Signal(int)
@@ -74,7 +74,7 @@ class TreeView(QGraphicsView):
         self._draw()
 
     def choose(self, index: int) -> None:
-        """Frame a node, and say what it is."""
+        """Select a node, and announce it."""
         self.chosen = index
         self.setAccessibleDescription(self._spoken(index))
         if index >= 0 and self.hasFocus():
@@ -82,7 +82,7 @@ class TreeView(QGraphicsView):
         self.scene().update()
 
     def _spoken(self, index: int) -> str:
-        """A node for those who listen; the whole tree where there is none."""
+        """Describe the selected node for screen readers, or the whole tree if none is selected."""
         nodes, legend = self.layout_shown.nodes, self._appearance.legend
         if not 0 <= index < len(nodes):
             return describe_tree(self.layout_shown, legend)
@@ -90,12 +90,12 @@ class TreeView(QGraphicsView):
         return as_spoken(text) + describe(nodes[index], legend).removeprefix(text)
 
     def fit(self) -> None:
-        """Show the whole tree, as large as it fits; from now on, too."""
+        """Fit the whole tree into the view, also after later changes."""
         self._fits = True
         self._scale_to_fit()
 
     def zoom(self, steps: float) -> None:
-        """Draw larger (positive) or smaller."""
+        """Zoom in (positive) or out."""
         self._fits = False
         factor = ZOOM_STEP**steps
         if 0.1 < self.transform().m11() * factor < MOST_ZOOM:
@@ -106,12 +106,12 @@ class TreeView(QGraphicsView):
         self._draw()
 
     def paint_picture(self, painter: QPainter, target: QRectF) -> None:
-        """Paint the whole tree with its background, such as into a file."""
+        """Paint the whole tree with its background, for a file."""
         painter.fillRect(target, QColor(self._appearance.theme.window))
         self.scene().render(painter, target, self.picture_rect())
 
     def picture_rect(self) -> QRectF:
-        """The part of the scene that a picture shows."""
+        """Rectangle of the scene that a picture shows."""
         margin = self._appearance.scale.px(1.0)
         return self.scene().sceneRect().adjusted(-margin, -margin, margin, margin)
 
@@ -167,7 +167,7 @@ class TreeView(QGraphicsView):
             self._scale_to_fit()
 
     def _clear_note(self) -> None:
-        """Say why there is no tree."""
+        """Show why there is no tree."""
         words = self.scene().addText(
             QCoreApplication.translate("Insight", UNKEPT if self.has_answers else NOTHING),
             self._appearance.scale.font(),
@@ -194,7 +194,7 @@ class TreeView(QGraphicsView):
             self.verticalScrollBar().setValue(self.verticalScrollBar().minimum())
 
     def _neighbour(self, key: int) -> int:
-        """The node that an arrow key leads to."""
+        """Return the node that an arrow key selects."""
         if key == Qt.Key.Key_Left:
             return max(self.layout_shown.nodes[self.chosen].parent, 0)
         if key == Qt.Key.Key_Right:
@@ -203,7 +203,7 @@ class TreeView(QGraphicsView):
         return self._in_column(-1 if key == Qt.Key.Key_Up else 1)
 
     def _in_column(self, step: int) -> int:
-        """The next node of the same column."""
+        """Return the next node of the same column."""
         here = self.layout_shown.nodes[self.chosen]
         column = sorted(
             (n for n in self.layout_shown.nodes if n.depth == here.depth), key=lambda n: n.row

@@ -1,4 +1,4 @@
-"""Asks the engine to verify a text, and its edits one after the other."""
+"""Sequence of verifications: a text, and its edits one by one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SESSION = "equilibrium"
 
 
 class Edit(NamedTuple):
-    """Another text for some tokens.
+    """Replacement of some tokens.
 
     Attributes:
-        start: The first of them.
-        stop: Behind the last one.
-        text: What takes their place.
+        start: Index of the first token.
+        stop: Index after the last token.
+        text: Their replacement.
     """
 
     start: int
@@ -25,24 +25,24 @@ class Edit(NamedTuple):
     text: str
 
     def behind(self, other: Edit, num_more: int) -> Edit:
-        """The same edit when another one has made the text longer by some tokens."""
+        """Return this edit with indices shifted by an earlier edit that added `num_more` tokens."""
         start = self.start + (num_more if self.start >= other.stop else 0)
         stop = self.stop + (num_more if self.stop >= other.stop else 0)
         return self._replace(start=start, stop=stop)
 
 
 class Verifications:
-    """One verification at a time; an edit made meanwhile waits: its tokens' places may change.
+    """Runs one verification at a time; later edits wait, since their indices may change.
 
     Args:
-        ask: Asks the engine.
-        on_events: Gets the events of the verification that was asked for last.
-        make_id: Names requests.
+        ask: Sends a command to the engine.
+        on_events: Called with events of the latest verification.
+        make_id: Makes ids of requests.
 
     Attributes:
-        token_ids: The text that was verified last.
-        written: Where its tokens lie that a model wrote, as in `Verified`.
-        is_reading: Another text is read; what is edited of this one is lost.
+        token_ids: Tokens of the last verified text.
+        written: Spans of tokens that a model wrote, as in `Verified`.
+        is_reading: Whether another text is being verified, which discards edits of this one.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class Verifications:
         self._ask(Verify(SESSION, self._make_id(), messages=messages, text=text))
 
     def replace(self, token: int, text: str) -> None:
-        """Verify the same text with another one in the place of a token."""
+        """Verify the text with a token replaced."""
         self._waiting.append(Edit(token, token + 1, text))
         if self._request is None:
             self.go_on()
 
     def take(self, verified: Verified) -> int | None:
-        """Take what the running request gave.
+        """Receive the result of the running verification.
 
         Returns:
-            The first token that was edited since nothing waited; None for a text that was read.
+            Index of the first edited token; None for a new text.
         """
         edit, num_more = self._edit, len(verified.tokens) - len(self.token_ids)
         self.token_ids = tuple(token.token_id for token in verified.tokens)
@@ -96,7 +96,7 @@ class Verifications:
         return first
 
     def go_on(self) -> bool:
-        """Verify the next edit that waits; returns whether there is one."""
+        """Verify the next pending edit; returns whether there is one."""
         if not self._waiting:
             return False
         edit = self._waiting.pop(0)
@@ -106,7 +106,7 @@ class Verifications:
         return True
 
     def give_up(self) -> None:
-        """Wait for no request, which may have failed, nor for the edits after it."""
+        """Discard the running request and pending edits."""
         if self._request is not None:
             self._request.drop()
         self._request = self._edit = self._first = None

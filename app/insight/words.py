@@ -26,7 +26,7 @@ NO_SPECIALS: Mapping[int, str] = MappingProxyType({})
 
 
 def is_text(text: bytes) -> bool:
-    """Whether a token says something by itself: special ones and parts of characters don't."""
+    """Whether a token has text of its own; special tokens and parts of characters don't."""
     try:
         return bool(text.decode())
     except UnicodeDecodeError:
@@ -39,13 +39,13 @@ def show_token(
     specials: Mapping[int, str] = NO_SPECIALS,
     most_chars: int = _MOST_CHARS,
 ) -> str:
-    """A token's text with its white space to be seen; what is no UTF-8 in hexadecimal.
+    """Return a token's text with visible white space; invalid UTF-8 in hexadecimal.
 
     Args:
         text: Its bytes; empty for a special token.
         token_id: Id of the token.
         specials: Names of tokens without a text; empty for those that end an answer.
-        most_chars: More are cut.
+        most_chars: Maximum length; longer texts are truncated.
     """
     name = specials.get(token_id)
     if name == "":
@@ -61,14 +61,14 @@ def show_token(
 
 
 def as_typed(shown: str) -> str:
-    """What is meant by a text in which tokens are edited: their signs stand for white space."""
+    """Convert symbols for white space in an edited token back."""
     for char, sign in _SIGNS.items():
         shown = shown.replace(sign, char)
     return _CODE_POINT.sub(lambda found: _char(found[0], int(found[1], 16)), shown)
 
 
 def as_spoken(shown: str) -> str:
-    """A token for screen readers, with white space in words instead of symbols."""
+    """Return a token for screen readers, with white space in words."""
     words = as_typed(shown)
     if words.strip():
         return " ".join(words.split())
@@ -94,7 +94,7 @@ def _char(written: str, code: int) -> str:
 
 
 def origin(source: TokenSource, legend: Legend) -> str:
-    """Who a token came from."""
+    """Return the name of a token's source."""
     if source == TARGET:
         return QCoreApplication.translate("Insight", "the model itself")
     if source == GIVEN:
@@ -112,12 +112,12 @@ def origin(source: TokenSource, legend: Legend) -> str:
 
 
 def as_tip(text: str) -> str:
-    """A text for a tooltip, which would take tokens like `<b>` for markup."""
+    """Escape a text for a tooltip, which would take tokens like `<b>` as markup."""
     return f"<span>{escape(text)}</span>"
 
 
 def percent(probability: float | None) -> str:
-    """A probability for people; a dash where none is known."""
+    """Format a probability; a dash if unknown."""
     if probability is None:
         return "—"
     if 0 < probability < 0.001:
@@ -126,7 +126,7 @@ def percent(probability: float | None) -> str:
 
 
 def micro(seconds: float) -> str:
-    """A short time: microseconds below a millisecond."""
+    """Format a short time; below a millisecond in microseconds."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} µs"
     return f"{Number(seconds * 1e3):.2f} ms" if seconds < 1 else f"{Number(seconds):.2f} s"
