@@ -145,8 +145,8 @@ def living_threads() -> set[threading.Thread]:
         if not isinstance(thread, threading._DummyThread)
         and not type(thread).__module__.startswith("tqdm")
         # Helpers of the compiled step, and readers of layers and of cached rows:
-        # `test_helpers_rest_and_leave`, `test_the_reader_leaves_with_its_model` and
-        # `test_the_reader_of_rows_leaves_with_its_visits` see that they go with what they serve.
+        # `test_worker_threads_sleep_and_end`, `test_the_reader_thread_ends_with_its_model` and
+        # `test_the_reader_thread_ends_with_its_cache` see that they go with what they serve.
         # asyncio's executor has as many as were needed at once, until its loop ends: the servers of
         # the session have one each.
         and not thread.name.startswith(("medusa-step-", "medusa-layers", "medusa-rows", "asyncio_"))

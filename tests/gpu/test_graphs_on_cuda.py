@@ -18,7 +18,9 @@ MESSAGES = user_says("Tell me a story about a lighthouse.")
 
 @pytest.mark.parametrize("drafter", ["none", "medusa", "hydra", "dspark", "suffix", "composite"])
 @pytest.mark.parametrize("name", TARGET_NAMES)
-def test_recorded_steps_keep_the_laws(name: str, drafter: str, load: LoadTarget) -> None:
+def test_graph_replayed_steps_keep_the_decoding_laws(
+    name: str, drafter: str, load: LoadTarget
+) -> None:
     resident = load(name, "float64", "cuda")
     if not drafter_registry().get(drafter).serves(resident):
         pytest.skip(f"{name} can't use {drafter}")
@@ -30,7 +32,7 @@ def test_recorded_steps_keep_the_laws(name: str, drafter: str, load: LoadTarget)
     assert runner.is_recorded
 
 
-def test_a_capture_that_fails_leaves_the_stream_and_the_card_in_order() -> None:
+def test_a_failed_graph_capture_leaves_stream_and_device_usable() -> None:
     before = torch.cuda.current_stream()
     x = torch.ones(4, device="cuda")
     with pytest.raises(RuntimeError):

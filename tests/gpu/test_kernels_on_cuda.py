@@ -19,7 +19,7 @@ DEVICE = torch.device("cuda", 0)
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 
 
-def test_all_kernels_are_right() -> None:
+def test_all_cuda_kernels_are_correct() -> None:
     assert working_types(DEVICE) == BLOCK_TYPES
     assert card_attention(DEVICE) is not None
     assert fused_kernels_work(DEVICE)
@@ -27,7 +27,7 @@ def test_all_kernels_are_right() -> None:
 
 
 @pytest.mark.parametrize("of", ["q4_0", "q8_0"])
-def test_drafts_change_no_token_of_a_file_that_stays_as_it_is_stored(
+def test_drafts_change_no_token_of_a_gguf_file_in_its_stored_format(
     of: str, tmp_path: Path
 ) -> None:
     tiny = TinySpec(hidden_size=256, intermediate_size=512, num_layers=2, seed=51)

@@ -54,7 +54,7 @@ DRAFTERS = pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lamb
 @DRAFTERS
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", TARGET_NAMES)
-def test_a_drafter_changes_tokens_at_ties_alone(
+def test_a_drafter_changes_tokens_only_at_ties(
     name: str,
     dtype: str,
     drafter: DrafterSpec,
@@ -79,7 +79,7 @@ def test_a_drafter_changes_tokens_at_ties_alone(
 @RULES
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", TARGET_NAMES)
-def test_the_cache_is_one_that_never_drafted_whatever_an_oracle_has_accepted(
+def test_the_cache_equals_one_without_drafts_whatever_an_oracle_gets_accepted(
     name: str, dtype: str, rule: RuleSpec, load: LoadTarget
 ) -> None:
     target = load(name, dtype, DEVICE)
@@ -97,7 +97,7 @@ def test_the_cache_is_one_that_never_drafted_whatever_an_oracle_has_accepted(
         assert run.done.num_steps < plain.done.num_steps
 
 
-def test_planted_faults_are_caught_here_too(load: LoadTarget) -> None:
+def test_planted_faults_are_caught_on_cuda_too(load: LoadTarget) -> None:
     honest = load("grouped", "float64", DEVICE)
     plain = decode(honest, plainly(SETTINGS), MESSAGES)
     drafter = oracle_spec([*plain.prompt_ids, *plain.token_ids])
@@ -117,13 +117,13 @@ def test_planted_faults_are_caught_here_too(load: LoadTarget) -> None:
 
 
 @pytest.mark.parametrize("name", TARGET_NAMES)
-def test_scores_are_those_of_the_cpu(name: str, load: LoadTarget) -> None:
+def test_logits_equal_those_of_the_cpu(name: str, load: LoadTarget) -> None:
     ids = [3, 50, 60, 200, 9, 11, 50]
     here = plain_scores(load(name, "float64", DEVICE), ids).cpu()
     torch.testing.assert_close(here, plain_scores(load(name, "float64"), ids), atol=1e-9, rtol=0)
 
 
-def test_a_seed_gives_the_text_it_gives_on_the_cpu(load: LoadTarget) -> None:
+def test_a_seed_gives_the_same_text_as_on_the_cpu(load: LoadTarget) -> None:
     settings = replace(SETTINGS, rule="sample")
     here = decode(load("grouped", "float64", DEVICE), settings, MESSAGES)
     check_same_tokens(decode(load("grouped", "float64"), settings, MESSAGES), here)
@@ -145,7 +145,7 @@ def test_both_attention_backends_agree() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-def test_attention_takes_the_mask_of_any_rows_behind_any_length(dtype: torch.dtype) -> None:
+def test_attention_handles_masks_of_any_rows_after_any_length(dtype: torch.dtype) -> None:
     for rows, length in product((2, 7, 8, 16, 33, 64), range(1, 700, 3)):
         q = torch.randn(rows, 4, 64, device=DEVICE, dtype=dtype)
         keys, values = torch.randn(2, 2, length + rows, 64, device=DEVICE, dtype=dtype)
@@ -155,7 +155,7 @@ def test_attention_takes_the_mask_of_any_rows_behind_any_length(dtype: torch.dty
 
 
 @pytest.mark.expects_errors
-def test_a_device_that_is_not_there_fails_in_words_and_the_engine_lives_on(
+def test_an_absent_device_fails_with_a_message_and_the_engine_keeps_working(
     folders: dict[str, tuple[Path, Path]],
 ) -> None:
     # It needs all of the program's libraries; the other tests run beside torch alone.

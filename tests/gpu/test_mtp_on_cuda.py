@@ -16,7 +16,7 @@ MESSAGES = user_says("Tell me a story about a lighthouse.")
 
 
 @pytest.mark.parametrize("name", MTP_PEERS)
-def test_drafts_and_texts_are_those_of_the_cpu(name: str, tmp_path: Path) -> None:
+def test_drafts_and_texts_equal_those_of_the_cpu(name: str, tmp_path: Path) -> None:
     folder = write_mtp_peer(name, tmp_path)
     here, there = (
         load_target(folder, options=LoadOptions("float64", device)) for device in ("cpu", "cuda")
@@ -27,7 +27,7 @@ def test_drafts_and_texts_are_those_of_the_cpu(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("heads", ["nf4", "int8"])
-def test_a_layer_in_few_bits_is_as_planned(heads: str, tmp_path: Path) -> None:
+def test_a_quantized_mtp_layer_takes_its_planned_memory(heads: str, tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path, torch.bfloat16, dense())
     target = load_target(folder, options=LoadOptions("", "cuda", WeightFormats(heads=heads)))
     head = target.heads

@@ -40,7 +40,7 @@ def load(root: Path, spec: QuantSpec) -> Target:
 
 
 @pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
-def test_a_layer_multiplies_about_as_the_dense_one_does(spec: QuantSpec) -> None:
+def test_a_quantized_linear_multiplies_about_as_the_dense_one_does(spec: QuantSpec) -> None:
     weight = torch.randn(256, 256, device=DEVICE).bfloat16()
     layer = spec.build(spec.quantize(weight), 256, None, torch.bfloat16)
     x = torch.randn(9, 256, device=DEVICE).bfloat16()
@@ -49,7 +49,7 @@ def test_a_layer_multiplies_about_as_the_dense_one_does(spec: QuantSpec) -> None
 
 
 @pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
-def test_laws_1_and_3_with_an_oracle(spec: QuantSpec, tmp_path: Path) -> None:
+def test_decoding_laws_1_and_3_hold_with_an_oracle(spec: QuantSpec, tmp_path: Path) -> None:
     target = load(tmp_path, spec)
     plain = decode(target, plainly(SETTINGS), MESSAGES)
     run = decode(
@@ -64,7 +64,7 @@ def test_laws_1_and_3_with_an_oracle(spec: QuantSpec, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
-def test_law_4_and_memory_comes_back(spec: QuantSpec, tmp_path: Path) -> None:
+def test_the_plan_holds_and_memory_is_freed(spec: QuantSpec, tmp_path: Path) -> None:
     gc.collect()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()

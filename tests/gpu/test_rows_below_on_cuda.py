@@ -27,14 +27,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
 
 @torch.inference_mode()
 @pytest.mark.parametrize(("place", "attention", "cache"), ROWS_BELOW)
-def test_rows_below_equal_those_on_the_card(
+def test_offloaded_kv_rows_equal_those_on_the_card(
     place: str, attention: Tier, cache: str, tmp_path: Path
 ) -> None:
     driver_on_card(cache or "float32", place, attention, tmp_path, DEVICE).go_on(200)
 
 
 @pytest.mark.parametrize(("place", "attention", "cache"), ROWS_BELOW)
-def test_texts_are_those_of_a_whole_model(
+def test_texts_equal_those_of_a_resident_model(
     place: str, attention: Tier, cache: str, expected: Expected, tmp_path: Path
 ) -> None:
     policy = policy_of(place, attention, cache)
@@ -49,9 +49,7 @@ def test_texts_are_those_of_a_whole_model(
     check_bytes(target, policy)
 
 
-def test_layers_that_come_from_memory_tell_how_long_it_took(
-    expected: Expected, tmp_path: Path
-) -> None:
+def test_layers_offloaded_to_memory_report_their_wait(expected: Expected, tmp_path: Path) -> None:
     policy = replace(policy_of("memory", Tier.DEVICE, ""), weights=Shares(0, 1, 0))
     options = replace(expected.options("", "cuda"), policy=policy, tier_disk=tmp_path)
     target = load_target(expected.model, None, options)

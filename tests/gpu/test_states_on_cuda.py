@@ -69,7 +69,7 @@ def test_no_drafter_changes_a_token(
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_cache_is_one_that_never_drafted_whatever_an_oracle_has_accepted(
+def test_the_cache_equals_one_without_drafts_whatever_an_oracle_gets_accepted(
     name: str, dtype: str, load_peer: Load
 ) -> None:
     target = load_peer(name, dtype)
@@ -86,7 +86,7 @@ def test_the_cache_is_one_that_never_drafted_whatever_an_oracle_has_accepted(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_are_those_of_the_cpu(name: str, load_peer: Load) -> None:
+def test_logits_equal_those_of_the_cpu(name: str, load_peer: Load) -> None:
     here = plain_scores(load_peer(name), IDS).cpu()
     there = plain_scores(load_peer(name, device="cpu"), IDS)
     torch.testing.assert_close(here, there, atol=1e-9, rtol=0)
@@ -94,7 +94,7 @@ def test_scores_are_those_of_the_cpu(name: str, load_peer: Load) -> None:
 
 @pytest.mark.parametrize("length", range(len(IDS) + 1))
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_taken_back_at_every_depth(name: str, length: int, load_peer: Load) -> None:
+def test_states_are_rolled_back_at_every_depth(name: str, length: int, load_peer: Load) -> None:
     target = load_peer(name)
     runner, kv = target.runner, target.runner.new_cache(64)
     with torch.inference_mode():
@@ -122,7 +122,9 @@ def test_an_edited_prompt_gets_the_answer_of_a_new_chat(name: str, load_peer: Lo
 
 @pytest.mark.parametrize("drafter", ["none", "medusa", "suffix", "composite"])
 @pytest.mark.parametrize("name", NAMES)
-def test_recorded_steps_keep_the_laws(name: str, drafter: str, load_peer: Load) -> None:
+def test_graph_replayed_steps_keep_the_decoding_laws(
+    name: str, drafter: str, load_peer: Load
+) -> None:
     resident = load_peer(name)
     runner = StaticRunner(resident.runner._model, resident.precision, captures=True)
     target = replace(resident, runner=runner)

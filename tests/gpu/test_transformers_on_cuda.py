@@ -13,7 +13,7 @@ MESSAGES = user_says("Tell me a story about a lighthouse.")
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_laws_1_to_3_hold_on_a_card(name: str, tmp_path: Path) -> None:
+def test_decoding_laws_1_to_3_hold_on_a_card(name: str, tmp_path: Path) -> None:
     target = load_target(write_model(tmp_path, name), None, LoadOptions("float64", device="cuda"))
     assert bool(target.runner.plain_why) == (name in PLAIN)
     drafter = "none" if name in PLAIN else "suffix"
@@ -23,7 +23,7 @@ def test_laws_1_to_3_hold_on_a_card(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quant", ["nf4", "nf4-dq"])
-def test_four_bits_are_planned_and_answer(quant: str, tmp_path: Path) -> None:
+def test_a_4_bit_model_is_planned_and_answers(quant: str, tmp_path: Path) -> None:
     options = LoadOptions("bfloat16", device="cuda", formats=WeightFormats(quant))
     target = load_target(write_model(tmp_path, "starcoder2"), None, options)
     assert not target.runner.plain_why

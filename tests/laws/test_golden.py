@@ -44,13 +44,13 @@ def test_every_family_has_golden_logits() -> None:
     assert not gone, f"Delete the files of {', '.join(sorted(gone))} from {golden.FOLDER}."
 
 
-def test_every_architecture_of_gguf_files_is_among_them() -> None:
+def test_golden_logits_include_every_gguf_architecture() -> None:
     compared = {variant.family for variant in VARIANTS if variant.gguf is not None}
     assert {family.name for family in gguf_archs().values()} <= compared
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_torch_computes_in_float64_what_it_did(variant: Variant, tmp_path: Path) -> None:
+def test_torch_computes_the_golden_logits_in_float64(variant: Variant, tmp_path: Path) -> None:
     folder = variant.write(tmp_path / "model")
     recorded = golden.recorded_projections(variant.family)[variant.name]
     differing = golden.differences(golden.exact_passes(folder).projections, recorded)
@@ -62,7 +62,7 @@ def test_torch_computes_in_float64_what_it_did(variant: Variant, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("instruction_set", "variant"), list(compiled_cases()))
-def test_the_compiled_step_computes_the_same_bits_as_it_did(
+def test_the_compiled_step_computes_the_golden_bits(
     instruction_set: str, variant: Variant, tmp_path: Path
 ) -> None:
     recorded = golden.recorded_bits(instruction_set).get(str(variant), {})
@@ -84,7 +84,7 @@ def test_the_compiled_step_computes_the_same_bits_as_it_did(
 
 
 @pytest.mark.parametrize("name", HEADS_OF_KIND)
-def test_heads_draft_in_float64_what_they_did(name: str, tmp_path: Path) -> None:
+def test_heads_draft_the_golden_tokens_in_float64(name: str, tmp_path: Path) -> None:
     recorded = golden_drafts.recorded_drafts()
     assert name in recorded, f"Run `{RECORD}`, which records them."
     differing = golden_drafts.differing_paths(
@@ -105,7 +105,7 @@ def distance(passes: Passes, variant: Variant) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", golden.families())
-def test_no_tensor_can_be_read_otherwise_unnoticed(family: str, tmp_path: Path) -> None:
+def test_swapping_any_two_tensors_changes_the_golden_logits(family: str, tmp_path: Path) -> None:
     variant = max(golden.variants_of(family), key=lambda one: len(one.tensors))
     recorded = golden.recorded_projections(family)[variant.name]
     file = variant.write(tmp_path / "model") / "model.safetensors"

@@ -53,7 +53,7 @@ def plain_run(load: LoadTarget) -> PlainRun:
 @pytest.mark.parametrize(
     ("drafter", "turn"), by_turns(drafter_registry().specs, list(range(len(METHODS))))
 )
-def test_laws_1_and_2_under_a_grammar_a_drafter_never_changes_a_token(
+def test_laws_1_and_2_a_drafter_never_changes_a_token_under_a_grammar(
     drafter: DrafterSpec, turn: int, load: LoadTarget, plain_run: PlainRun
 ) -> None:
     for number, name in enumerate(targets_of(drafter), turn):
@@ -67,7 +67,7 @@ def test_laws_1_and_2_under_a_grammar_a_drafter_never_changes_a_token(
             check_sources(drafted)
 
 
-def test_law_7_answers_under_grammars_share_a_pass_with_others(load: LoadTarget) -> None:
+def test_law_7_answers_under_grammars_share_passes_with_others(load: LoadTarget) -> None:
     target = load("pebble", "float64")
     drafters = serving_drafters(target)[:4]
     for first in range(0, len(drafters), 2):
@@ -150,7 +150,7 @@ def test_an_oracle_is_accepted_at_all_depths_under_a_grammar(load: LoadTarget) -
     assert witness.accepted_ranks >= {0, 1}
 
 
-def test_a_mask_of_the_wrong_node_is_noticed(load: LoadTarget) -> None:
+def test_the_mask_of_a_wrong_node_is_detected(load: LoadTarget) -> None:
     target = load("pebble", "float64")
     settings = GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=60)
     plain = decode(target, plainly(settings), MESSAGES, grammar=PERSON_GRAMMAR)

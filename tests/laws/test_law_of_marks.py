@@ -76,13 +76,13 @@ def check_ranges_name_their_token(view: AnswerDocument, answer: Answer) -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(answers(filled_documents()))
-def test_what_is_underlined_is_what_was_accepted(qapp: object, answer: Answer) -> None:
+def test_underlined_tokens_are_the_accepted_ones(qapp: object, answer: Answer) -> None:
     check_law_5(answer)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(answers(filled_documents()))
-def test_the_law_holds_where_the_rest_is_plain_text(qapp: object, answer: Answer) -> None:
+def test_the_law_holds_in_unformatted_text(qapp: object, answer: Answer) -> None:
     for bounds in TIGHT_BOUNDS:
         check_law_5(answer, bounds)
 
@@ -93,7 +93,7 @@ def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
     check_law_5(answer)
 
 
-def test_what_a_suffix_found_is_marked_by_itself(qapp: object) -> None:
+def test_tokens_of_a_suffix_match_have_its_own_mark(qapp: object) -> None:
     document = QTextDocument()
     view = StreamedDocument(document, STYLE)
     sources = (TokenSource("suffix", 1), TokenSource("medusa+suffix", 2), GIVEN, TARGET)
@@ -108,7 +108,7 @@ def test_what_a_suffix_found_is_marked_by_itself(qapp: object) -> None:
     }
 
 
-def test_marks_differ_by_their_lines_too(qapp: object) -> None:
+def test_marks_also_differ_by_their_line_styles(qapp: object) -> None:
     document = QTextDocument()
     names = ("suffix", "phrases", "phrases+suffix", "medusa+phrases")
     sources = tuple(TokenSource(name, 1) for name in names)
@@ -122,7 +122,7 @@ def test_marks_differ_by_their_lines_too(qapp: object) -> None:
     assert lines == [style.DashUnderline, style.DotLine, style.DotLine, style.SingleUnderline]
 
 
-def test_every_character_knows_its_token(qapp: object) -> None:
+def test_every_character_is_mapped_to_its_token(qapp: object) -> None:
     document = QTextDocument()
     view = StreamedDocument(document, STYLE)
     pieces = (b"One **tw", "o** 😀".encode(), b" three")
@@ -137,9 +137,7 @@ def test_every_character_knows_its_token(qapp: object) -> None:
 
 @pytest.mark.parametrize("char", ["\ufeff", "\ufffe", "\uffff", "\ufdd0", "\ufffc", "\0"])
 @pytest.mark.parametrize("bounds", [Bounds(), *TIGHT_BOUNDS])
-def test_characters_that_qt_takes_for_others_move_no_mark(
-    qapp: object, char: str, bounds: Bounds
-) -> None:
+def test_characters_that_qt_replaces_shift_no_mark(qapp: object, char: str, bounds: Bounds) -> None:
     """Each piece begins with one, so that each text given to Qt does."""
     shown = {"\uffff": "\uffff", "\ufeff": "\u2060"}.get(char, "\ufffd")
     pieces = [f"{char}{word}".encode() for word in WORDS]
@@ -153,7 +151,7 @@ def test_characters_that_qt_takes_for_others_move_no_mark(
 @pytest.mark.parametrize(
     "entity", ["&#xFEFF;", "&#10;", "&#13;", "&NewLine;", "&#x2029;", "&#xFFFC;"]
 )
-def test_characters_that_are_named_move_no_mark(qapp: object, entity: str) -> None:
+def test_named_entities_shift_no_mark(qapp: object, entity: str) -> None:
     pieces = [entity.encode(), "一丁".encode(), f"{entity}丂".encode(), "七".encode()]
     answer = make_answer(pieces, [0, 1, 2], [2], 0, b"".join(pieces).decode())
     check_law_5(answer)

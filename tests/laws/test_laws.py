@@ -89,7 +89,7 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
 
 
 @turns(IN_FEWER_BITS)
-def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
+def test_laws_1_and_2_in_lower_precision_tokens_differ_only_at_ties(
     drafter: DrafterSpec,
     turn: int,
     load: LoadTarget,
@@ -112,7 +112,7 @@ def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
 
 
 @turns(OF_CACHES)
-def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
+def test_law_3_after_every_step_the_cache_equals_one_without_drafts(
     drafter: DrafterSpec, turn: int, load: LoadTarget
 ) -> None:
     for number, name in enumerate(targets_of(drafter), turn):

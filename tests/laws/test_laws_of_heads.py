@@ -47,7 +47,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("other") / "model", replace(WIDE, hidden_size=48))
 
 
-def test_every_kind_of_heads_is_here(written: Written) -> None:
+def test_every_kind_of_heads_is_covered(written: Written) -> None:
     folders = [written(name) for name in HEADS_OF_KIND]
     places = [each / ("heads" if (each / "heads").exists() else "model") for each in folders]
     assert {read_shape(place).kind for place in places} >= {
@@ -77,7 +77,7 @@ def differences(folder: Path, formats: Formats, drafter: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name, kind in HEADS_OF_KIND.items() if kind.formats])
-def test_plan_and_memory_are_the_same_to_the_byte(name: str, written: Written) -> None:
+def test_planned_and_actual_memory_are_equal_to_the_byte(name: str, written: Written) -> None:
     kind = HEADS_OF_KIND[name]
     found = [differences(written(name), formats, kind.drafter) for formats in kind.formats]
     assert not any(found), found
@@ -90,7 +90,7 @@ def test_plan_and_memory_are_the_same_to_the_byte(name: str, written: Written) -
         "an assistant of gemma 4 26B",
     ],
 )
-def test_heads_in_few_bits_are_smaller(name: str, written: Written) -> None:
+def test_quantized_heads_are_smaller(name: str, written: Written) -> None:
     sizes = {}
     for chosen in ("bf16", "int8", "q4"):
         target = load_heads(written(name), Formats("bfloat16", heads=chosen))
@@ -119,7 +119,7 @@ def messages_behind(history: str, first: str, token_ids: list[int]) -> tuple[Cha
 @pytest.mark.parametrize(
     ("name", "history"), by_turns(REMEMBERING, ["answer whole", "answer cut", "message edited"])
 )
-def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(
+def test_a_second_turn_drafts_as_if_the_conversation_had_been_prefilled_at_once(
     name: str, history: str, written: Written
 ) -> None:
     target = load_heads(written(name), EXACT)

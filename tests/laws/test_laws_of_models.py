@@ -179,7 +179,7 @@ def test_laws_1_to_4_and_7_hold_for_keys_and_values_in_8_bits(
 
 
 @pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
-def test_law_3_the_cache_of_any_stored_type_is_one_that_never_drafted(
+def test_law_3_the_cache_of_any_stored_type_equals_one_without_drafts(
     of: str, load_blocks: LoadBlocks
 ) -> None:
     target, settings = load_blocks(of), settings_of(EXACT[0])

@@ -200,7 +200,7 @@ def document_of(template: int | str) -> str:
 @pytest.mark.parametrize(
     ("template", "seed"), by_turns([*range(len(TEMPLATES)), "all", "twice"], range(3))
 )
-def test_marks_are_what_the_traces_say(
+def test_marks_equal_the_traces(
     qapp: object, target: Target, template: int | str, seed: int
 ) -> None:
     document = document_of(template)
@@ -215,7 +215,7 @@ def test_marks_are_what_the_traces_say(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("spelled", SPELLED_OUT)
-def test_every_character_is_marked_as_the_traces_say(
+def test_every_character_has_the_mark_of_its_trace(
     qapp: object, target: Target, spelled: str, seed: int
 ) -> None:
     begin = "Begin, so.\n\n"
@@ -232,7 +232,7 @@ def test_every_character_is_marked_as_the_traces_say(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_stop_string_inside_a_run_ends_the_marks_with_the_text(
+def test_a_stop_string_within_a_step_ends_the_marks_with_the_text(
     qapp: object, target: Target, seed: int
 ) -> None:
     shown = fill(["{} {} **{}**", "- {}\n- {}"], ["\n\n", " "])
@@ -267,7 +267,7 @@ def underlines_between(document: QTextDocument, start: int, end: int) -> set[str
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "composite"])
-def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(
+def test_in_conversations_with_pebble_every_token_is_marked_as_traced(
     drafter: str, qapp: object
 ) -> None:
     pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
@@ -306,5 +306,5 @@ def test_in_conversations_with_pebble_every_token_shows_what_its_trace_says(
     assert num_marked > 60
 
 
-def test_characters_of_the_documents_are_made_of_several_tokens(target: Target) -> None:
+def test_some_characters_of_the_test_documents_consist_of_several_tokens(target: Target) -> None:
     assert len(target.tokenizer.encode_within("é😀")) > 2

@@ -29,7 +29,7 @@ def operations(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def test_only_the_backends_compute_what_blocks_are_made_of() -> None:
+def test_only_the_backends_compute_operations_of_blocks() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in ROOT.rglob("*.py")

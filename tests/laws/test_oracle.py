@@ -147,7 +147,7 @@ def test_an_honest_engine_passes_with_an_oracle(name: str, law: Law, load: LoadT
 
 
 @pytest.mark.parametrize("shaped", SHAPED, ids=str)
-def test_penalties_follow_the_path_that_was_drafted(shaped: Shaped, tiny: Target) -> None:
+def test_penalties_follow_the_drafted_path(shaped: Shaped, tiny: Target) -> None:
     chosen = shaped_trial(tiny, shaped)
     assert chosen.plain().token_ids != trial(tiny).plain().token_ids
     tokens_stay_the_same(chosen)
@@ -166,7 +166,7 @@ def test_pebble_passes_with_an_oracle(law: Law, load: LoadTarget) -> None:
 
 
 @pytest.mark.parametrize("rule", rule_registry().specs, ids=lambda rule: rule.name)
-def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
+def test_the_oracle_gets_paths_of_every_depth_and_later_siblings_accepted(
     rule: RuleSpec, tiny: Target
 ) -> None:
     settings = GenerateSettings(
@@ -186,7 +186,7 @@ def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
     assert witness.accepted_ranks >= {0, 1, 2, 3}
 
 
-def test_every_token_has_a_position_and_so_a_noise_of_its_own(tiny: Target) -> None:
+def test_every_token_has_the_noise_of_its_own_position(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa", rule="sample", temperature=1.2, max_new_tokens=40)
     chosen = Trial(tiny, tiny, rule_registry().get("sample"), settings)
     truth, witness = chosen.truth(), WalkWitness()
@@ -208,7 +208,7 @@ def test_every_token_has_a_position_and_so_a_noise_of_its_own(tiny: Target) -> N
 @pytest.mark.parametrize(
     ("name", "dtype"), by_turns(["streamed", *TARGET_NAMES], ["float32", "bfloat16"])
 )
-def test_in_lower_precision_an_oracle_changes_tokens_at_ties_alone(
+def test_in_lower_precision_an_oracle_changes_tokens_only_at_ties(
     name: str, dtype: str, load: LoadTarget, report_ties: Callable[[list[Tie]], None]
 ) -> None:
     chosen, exact = trial(load(name, dtype)), load(name, "float64")
@@ -240,7 +240,7 @@ def test_rounding_does_not_excuse_a_planted_fault(fault: str, load: LoadTarget) 
         check_all_seeds()
 
 
-def test_a_tie_is_excused_and_a_lesser_token_is_not(load: LoadTarget) -> None:
+def test_a_tie_is_excused_and_a_less_likely_token_is_not(load: LoadTarget) -> None:
     target, exact = load("grouped", "float32"), load("grouped", "float64")
     rule = rule_registry().get("greedy")
     plain = trial(target).plain()

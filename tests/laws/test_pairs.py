@@ -6,7 +6,7 @@ from tests.support.engine.pairs import serving_pairs, sources_on
 from tests.support.models.targets import TARGET_NAMES, load
 
 
-def test_every_drafter_and_every_target_takes_part() -> None:
+def test_every_drafter_and_every_target_is_paired() -> None:
     pairs = serving_pairs()
     missing = set(drafter_registry().names) - {spec.name for _, spec in pairs}
     assert not missing, "write a target that they can draft for, and name it in TARGET_NAMES"
@@ -23,7 +23,7 @@ def test_every_source_drafts_in_some_pair() -> None:
     assert drafting - {"earlier answers"} == set(source_registry().names)
 
 
-def test_a_drafter_meets_every_set_of_its_sources() -> None:
+def test_every_set_of_a_drafters_sources_is_paired() -> None:
     composite = drafter_registry().get("composite")
     met = {
         sources_on(spec, load(name, "float64"))

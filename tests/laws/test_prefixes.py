@@ -76,7 +76,7 @@ def roomy_target(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ta
 
 
 @pytest.mark.parametrize("kind", usually("grouped", "gemma4", "lfm2", "qwen3_5", *OTHERS))
-def test_another_question_behind_the_same_system_prompt_gets_its_rows_and_the_same_answer(
+def test_another_question_after_the_same_system_prompt_reuses_its_rows_and_gives_the_same_answer(
     kind: str, roomy_target: Callable[[str], Target], open_all: Open
 ) -> None:
     target = roomy_target(kind)
@@ -108,7 +108,7 @@ def test_another_question_behind_the_same_system_prompt_gets_its_rows_and_the_sa
 @pytest.mark.parametrize(
     ("drafter", "rule"), by_turns(drafter_registry().names, ["greedy", "sample"])
 )
-def test_every_drafter_goes_on_behind_rows_of_another_conversation(
+def test_every_drafter_works_after_rows_of_another_conversation(
     drafter: str, rule: str, target_of: Callable[[str], Target], open_all: Open
 ) -> None:
     target = target_of(drafter)
@@ -125,7 +125,7 @@ def test_every_drafter_goes_on_behind_rows_of_another_conversation(
 
 
 @pytest.mark.parametrize("kind", ["pebble", "falcon_h1", "qwen3_5"])
-def test_an_edited_question_and_a_foreign_answer_reuse_what_lies_before_them(
+def test_an_edited_question_and_a_foreign_answer_reuse_the_rows_before_them(
     kind: str, roomy_target: Callable[[str], Target], open_all: Open
 ) -> None:
     target = roomy_target(kind)
@@ -147,7 +147,7 @@ def test_an_edited_question_and_a_foreign_answer_reuse_what_lies_before_them(
 
 
 @pytest.mark.parametrize("kind", usually("compiled gemma 3, longer", "qwen3_5"))
-def test_any_order_of_questions_edits_cancels_and_evictions_answers_as_alone(
+def test_any_order_of_questions_edits_cancels_and_evictions_gives_the_answers_of_each_alone(
     kind: str, roomy_target: Callable[[str], Target], open_all: Open
 ) -> None:
     target = roomy_target(kind)
@@ -184,7 +184,7 @@ def test_any_order_of_questions_edits_cancels_and_evictions_answers_as_alone(
 
 
 @pytest.mark.parametrize("kind", ["compiled qwen 3.5", "compiled nemotron h with biases"])
-def test_a_wrong_state_is_noticed(
+def test_a_wrong_recurrent_state_is_detected(
     kind: str,
     roomy_target: Callable[[str], Target],
     open_all: Open,

@@ -62,7 +62,7 @@ def batched(requests: Sequence[Generate], size: int) -> Iterator[Sequence[Genera
 
 
 @pytest.mark.parametrize(("name", "dtype"), by_turns(TARGET_NAMES, ["float64", "float32"]))
-def test_answers_and_caches_of_a_shared_pass_are_those_that_each_would_have_alone(
+def test_answers_and_caches_of_a_shared_pass_equal_those_of_each_alone(
     name: str, dtype: str, load: LoadTarget
 ) -> None:
     target = load(name, dtype)
@@ -169,7 +169,7 @@ class EngineHere:
         return {e.session_id: e for e in self.reported if isinstance(e, GenerationDone)}
 
 
-def test_the_engine_lets_what_waits_decode_together() -> None:
+def test_the_engine_decodes_waiting_answers_together() -> None:
     engine = EngineHere()
     texts = random.Random(1).sample([m[0].content for m in prompts_of("pebble")], 4)
     requests = [
@@ -185,7 +185,7 @@ def test_the_engine_lets_what_waits_decode_together() -> None:
 
 
 @pytest.mark.expects_errors
-def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = EngineHere()
     propose = loop.propose
 
@@ -205,7 +205,7 @@ def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.expects_errors
-def test_a_pass_that_fails_ends_all_who_shared_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_fails_ends_all_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = EngineHere()
     settings = GenerateSettings(max_new_tokens=12)
     requests = [Generate(str(i), "r", user_says("Hello!"), settings) for i in range(2)]

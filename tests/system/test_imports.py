@@ -72,7 +72,7 @@ def names_imported_by(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{each.name}" for each in node.names)
 
 
-def test_the_public_door_loads_neither_torch_nor_qt_and_runners_no_transformers() -> None:
+def test_the_public_api_loads_neither_torch_nor_qt_and_runners_no_transformers() -> None:
     assert run(LIGHT) == ["[]", "False"]
 
 
@@ -80,7 +80,7 @@ def test_starting_the_engine_loads_no_torch_until_there_is_work() -> None:
     assert run(LAZY) == ["False", "1"]
 
 
-def test_a_command_line_imports_its_own_command_alone() -> None:
+def test_a_command_imports_only_its_own_module() -> None:
     assert run(ONE_COMMAND)[-1] == "[]"
 
 

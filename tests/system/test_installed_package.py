@@ -19,16 +19,16 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_package_has_its_resources_inside(packed: Path) -> None:
+def test_an_installed_package_has_its_resources_inside(packed: Path) -> None:
     assert resources_dir() == packed
 
 
-def test_a_checkout_has_them_beside_its_packages() -> None:
+def test_a_checkout_has_its_resources_beside_its_packages() -> None:
     assert resources_dir() == program_root() / "resources"
     assert (resources_dir() / "catalog.json").is_file()
 
 
-def test_a_package_keeps_the_first_model_among_the_users_data(
+def test_an_installed_package_stores_the_first_model_among_the_users_data(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEDUSA_HOME", str(tmp_path / "home"))
@@ -37,7 +37,7 @@ def test_a_package_keeps_the_first_model_among_the_users_data(
     assert models_dir() == tmp_path / "named"
 
 
-def test_the_places_of_an_installed_program_stay_in_their_order(
+def test_the_folders_of_an_installed_program_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else packages would hide modules of the standard library."""

@@ -84,7 +84,7 @@ def run(home: Path, workers: str, text: str, **extra: str) -> subprocess.Complet
     )
 
 
-def test_this_run_has_a_home_of_its_own() -> None:
+def test_a_test_run_has_its_own_home() -> None:
     own = Path.home()
     assert own.name.startswith("medusa-tests-")
     ours = places()
@@ -95,7 +95,7 @@ def test_this_run_has_a_home_of_its_own() -> None:
 
 @NESTED
 @WORKERS
-def test_a_run_that_keeps_to_its_own_home_passes(home: Path, workers: str) -> None:
+def test_a_run_that_writes_only_into_its_own_home_passes(home: Path, workers: str) -> None:
     before = sorted(home.rglob("*"))
     ran = run(home, workers, WELL_BEHAVED)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -121,7 +121,7 @@ def test_a_run_that_changes_its_real_home_fails_and_names_the_file(
 
 
 @NESTED
-def test_python_that_would_write_into_a_real_home_is_refused_and_the_run_fails(
+def test_python_refuses_to_write_into_a_real_home_and_the_run_fails(
     home: Path,
 ) -> None:
     for num in range(SMALL_HOME_FILES):  # so many that other programs may write there, too
@@ -174,7 +174,7 @@ def test_every_way_to_change_files_is_refused(
     assert sorted(home.rglob("*")) == before
 
 
-def test_what_a_run_writes_for_itself_is_allowed_there(home: Path, tmp_path: Path) -> None:
+def test_files_of_the_test_run_itself_are_allowed(home: Path, tmp_path: Path) -> None:
     guard = WriteGuard([home], tmp_path / "refused")
     guard.allowed = [home / "checkout", tmp_path]
     sys.addaudithook(guard)
@@ -198,7 +198,7 @@ def test_real_models_may_be_fetched_into_a_watched_home(home: Path) -> None:
 
 
 @NESTED
-def test_pip_and_the_real_models_are_still_found(home: Path) -> None:
+def test_pip_and_real_models_are_still_found(home: Path) -> None:
     """Slow tests install packages and load models that were fetched."""
     asks = f"""
 import os

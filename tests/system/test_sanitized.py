@@ -66,7 +66,7 @@ def run_on(library: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     [("native", LAWS), ("native", FAMILIES), *((cpu, NATIVE) for cpu in CPUS)],
     ids=RUNS,
 )
-def test_nothing_is_read_or_computed_that_must_not_be(
+def test_the_compiled_library_passes_its_sanitizers(
     cpu: str, tests: tuple[str, ...], tmp_path: Path
 ) -> None:
     library = tmp_path / "sanitized.so"
@@ -78,7 +78,7 @@ def test_nothing_is_read_or_computed_that_must_not_be(
 
 @pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="gcc isn't installed")
-def test_a_read_behind_the_end_is_caught(tmp_path: Path) -> None:
+def test_a_read_past_the_end_is_caught(tmp_path: Path) -> None:
     """What is handed over is shorter than is said."""
     library = tmp_path / "sanitized.so"
     build_sanitized(library)

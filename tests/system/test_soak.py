@@ -25,7 +25,7 @@ def form(num_children: list[int]) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_five_thousand_answers_of_all_kinds_leave_no_memory_behind(tmp_path: Path) -> None:
+def test_five_thousand_answers_of_all_kinds_leak_no_memory(tmp_path: Path) -> None:
     reported = tmp_path / "soaked.json"
     command = [sys.executable, "-m", "tests.benchmarks.soak", str(tmp_path / "models")]
     more = ["--answers", str(NUM_ANSWERS), "--every", str(EVERY), "--json", str(reported)]
@@ -43,7 +43,7 @@ def test_five_thousand_answers_of_all_kinds_leave_no_memory_behind(tmp_path: Pat
         assert last[count] == first[count], count
 
 
-def test_small_forms_of_trees_are_kept_and_large_ones_are_not() -> None:
+def test_shapes_of_small_trees_are_cached_and_large_ones_arent() -> None:
     small = form([2, 1, 0, 0])
     assert form_of(small, ("heads",)) is form_of(small, ("heads",))
     large = form([MAX_TREE_ROWS - 1, *([0] * (MAX_TREE_ROWS - 1))])
@@ -53,7 +53,7 @@ def test_small_forms_of_trees_are_kept_and_large_ones_are_not() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc keeps what was freed")
-def test_what_was_freed_goes_back_to_the_system() -> None:
+def test_freed_memory_returns_to_the_system() -> None:
     code = """
 import ctypes, psutil
 from medusa_core.memory.heap import trim_heap

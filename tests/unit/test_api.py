@@ -5,7 +5,7 @@ import pytest
 from medusa_core import api
 
 
-def test_every_listed_name_is_there_and_no_other() -> None:
+def test_the_api_exports_exactly_its_listed_names() -> None:
     names = api._origins()
     assert len(names) > 80
     assert [name for name in names if getattr(api, name, None) is None] == []

@@ -67,7 +67,7 @@ def test_a_model_is_loaded_and_answers(folders: Folders) -> None:
     run(work())
 
 
-def test_answers_of_several_conversations_run_at_once_and_are_those_of_one(
+def test_concurrent_answers_equal_single_ones(
     folders: Folders,
 ) -> None:
     async def work() -> None:
@@ -102,7 +102,7 @@ def test_a_second_question_waits_for_the_answer_to_the_first(folders: Folders) -
     run(work())
 
 
-def test_a_conversation_that_is_closed_while_questions_wait_still_takes_turns(
+def test_a_conversation_closed_while_questions_wait_still_answers_in_turn(
     folders: Folders,
 ) -> None:
     async def work() -> None:
@@ -128,7 +128,7 @@ def test_a_conversation_that_is_closed_while_questions_wait_still_takes_turns(
     run(work())
 
 
-def test_who_leaves_an_answer_cancels_it(folders: Folders) -> None:
+def test_leaving_an_answers_iterator_cancels_it(folders: Folders) -> None:
     async def work() -> None:
         endless = GenerateSettings(max_new_tokens=400, banned=(1,), drafter="none")
         async with Client() as client:
@@ -155,7 +155,7 @@ def test_who_leaves_an_answer_cancels_it(folders: Folders) -> None:
     run(work())
 
 
-def test_a_coroutine_that_is_cancelled_cancels_its_request(folders: Folders) -> None:
+def test_cancelling_a_coroutine_cancels_its_request(folders: Folders) -> None:
     async def work() -> None:
         endless = GenerateSettings(max_new_tokens=400, banned=(1,), drafter="none")
         async with Client() as client:
@@ -180,7 +180,7 @@ def test_a_coroutine_that_is_cancelled_cancels_its_request(folders: Folders) -> 
 
 
 @pytest.mark.expects_errors
-def test_failures_are_raised_as_what_they_were(folders: Folders, tmp_path: Path) -> None:
+def test_failures_are_raised_as_their_own_error_class(folders: Folders, tmp_path: Path) -> None:
     async def work() -> None:
         async with Client() as client:
             with pytest.raises(RequestError, match="No model is loaded"):
@@ -198,7 +198,7 @@ def test_failures_are_raised_as_what_they_were(folders: Folders, tmp_path: Path)
     run(work())
 
 
-def test_listeners_hear_everything_until_they_stop(folders: Folders) -> None:
+def test_listeners_get_all_events_until_they_are_removed(folders: Folders) -> None:
     async def work() -> None:
         async with Client() as client:
             received: tuple[list[Event], list[Event]] = ([], [])
@@ -215,7 +215,7 @@ def test_listeners_hear_everything_until_they_stop(folders: Folders) -> None:
 
 
 @pytest.mark.expects_errors
-def test_a_listener_that_raises_loses_nobody_an_event(folders: Folders) -> None:
+def test_a_listener_that_raises_affects_no_other(folders: Folders) -> None:
     def fail(_: Event) -> None:
         raise MemoryError
 
@@ -231,7 +231,7 @@ def test_a_listener_that_raises_loses_nobody_an_event(folders: Folders) -> None:
     run(work())
 
 
-def test_commands_go_to_the_engine_as_they_are_asked() -> None:
+def test_commands_reach_the_engine_unchanged() -> None:
     class Silent:
         """An engine that never answers."""
 

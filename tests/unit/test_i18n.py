@@ -20,13 +20,13 @@ def parts(text: str) -> object:
     return text.template, [parts(v) if isinstance(v, str) else v for v in text.values]
 
 
-def test_a_text_is_its_formatted_template() -> None:
+def test_a_texts_string_is_its_formatted_template() -> None:
     assert NESTED == "a/b isn't complete: 1,500 of 2,000 bytes."
     assert tr("Names in {braces} stay.") == "Names in {braces} stay."
     assert tr("{0:.40}", "x" * 50) == "x" * 40
 
 
-def test_values_are_numbers_or_texts() -> None:
+def test_values_of_a_text_are_numbers_or_strings() -> None:
     text = tr("{0} {1} {2} {3}", Path("a"), 1.5, None, ValueError("b"))
     assert text == "a 1.5 None b"
     assert text.values == ("a", 1.5, "None", "b")
@@ -46,7 +46,7 @@ def test_json_that_cannot_be_formatted_is_shown_as_it_is(raw: list[object]) -> N
     assert text_from_json(raw) == str(raw[0])
 
 
-def test_an_error_tells_its_template_to_the_text_that_quotes_it() -> None:
+def test_an_error_passes_its_template_to_the_text_that_quotes_it() -> None:
     error = HubError(NESTED, tr("Choose {0}.", "c"))
     quoting = tr("It failed: {0}", error)
     assert quoting == "It failed: a/b isn't complete: 1,500 of 2,000 bytes. Choose c."

@@ -27,21 +27,21 @@ def test_every_fault_can_be_planted_and_has_its_tests() -> None:
         assert find_tests(ROOT, fault)
 
 
-def test_a_fault_is_there_as_long_as_it_is_planted(checkout: Path) -> None:
+def test_a_fault_is_present_while_it_is_planted(checkout: Path) -> None:
     file = checkout / "app" / "x.py"
     with planted(checkout, TWO):
         assert file.read_text() == "one = 1\ntwo = 3\n"
     assert file.read_text() == SOURCE
 
 
-def test_code_that_has_moved_is_found_by_its_text(checkout: Path) -> None:
+def test_moved_code_is_found_by_its_text(checkout: Path) -> None:
     moved = checkout / "app" / "y.py"
     (checkout / "app" / "x.py").rename(moved)
     assert find_place(checkout, TWO) == moved
 
 
 @pytest.mark.parametrize("text", ["one = 1\n", SOURCE + "two = 2\n"], ids=["none", "twice"])
-def test_a_text_that_is_missing_or_there_twice_names_the_fault(checkout: Path, text: str) -> None:
+def test_a_missing_or_ambiguous_text_names_the_fault(checkout: Path, text: str) -> None:
     (checkout / "app" / "x.py").write_text(text)
     with pytest.raises(PlantingError, match="two"):
         find_place(checkout, TWO)

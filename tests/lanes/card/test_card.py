@@ -9,7 +9,7 @@ from tests.support.card.card import GIB, fake_cuda
 from tests.support.card.tensor import FakeCudaError
 
 
-def test_tensors_say_that_they_lie_on_a_card_and_hold_numbers() -> None:
+def test_emulated_tensors_say_that_they_are_on_a_card_and_hold_numbers() -> None:
     with fake_cuda():
         x = torch.arange(12.0, device="cuda").view(3, 4)
         assert x.is_cuda
@@ -20,7 +20,7 @@ def test_tensors_say_that_they_lie_on_a_card_and_hold_numbers() -> None:
         assert x.tolist() == [[0, 1, 2, 3], [4, 105, 106, 7], [8, 109, 110, 11]]
 
 
-def test_views_made_inside_inference_mode_serve_outside() -> None:
+def test_views_made_in_inference_mode_work_outside_of_it() -> None:
     with fake_cuda():
         x = torch.zeros(4, device="cuda")
         with torch.inference_mode():
@@ -52,7 +52,7 @@ def test_copies_are_counted_in_each_direction() -> None:
         lambda x: x[x > 0],
     ],
 )
-def test_what_waits_for_the_card_is_refused(ask: object) -> None:
+def test_operations_that_wait_for_the_card_are_refused(ask: object) -> None:
     assert callable(ask)
     with fake_cuda() as card:
         x = torch.ones(3, device="cuda")
@@ -62,7 +62,7 @@ def test_what_waits_for_the_card_is_refused(ask: object) -> None:
             ask(x)
 
 
-def test_tensors_of_two_devices_are_refused() -> None:
+def test_operations_on_tensors_of_two_devices_are_refused() -> None:
     with fake_cuda():
         x = torch.ones(3, device="cuda")
         with pytest.raises(FakeCudaError, match="in the computer's memory"):
@@ -72,7 +72,7 @@ def test_tensors_of_two_devices_are_refused() -> None:
         assert (x * torch.tensor(2.0)).tolist() == [2, 2, 2]  # torch takes such a number out
 
 
-def test_memory_is_counted_by_storage_and_runs_out() -> None:
+def test_memory_is_counted_by_storage_and_can_run_out() -> None:
     with fake_cuda(total_bytes=GIB) as card:
         x = torch.zeros(1 << 20, device="cuda")
         views = [x[i:] for i in range(4)]
@@ -115,7 +115,7 @@ def test_attention_takes_the_kernel_that_torch_takes_on_such_a_card(
         assert [call.kernel for call in card.journal.attended] == [kernel]
 
 
-def test_bitsandbytes_own_checks_refuse_what_its_kernels_cannot_take() -> None:
+def test_bitsandbytes_refuses_arguments_that_its_kernels_cannot_take() -> None:
     with fake_cuda():
         x = torch.randn(2, 64, device="cuda")
         kernels = torch.ops.bitsandbytes
@@ -128,7 +128,7 @@ def test_bitsandbytes_own_checks_refuse_what_its_kernels_cannot_take() -> None:
             kernels.gemm_4bit(x.double(), packed, [2, 64], largest, 64, "nf4")
 
 
-def test_when_the_card_is_gone_its_tensors_serve_no_more() -> None:
+def test_tensors_of_a_lost_card_are_unusable() -> None:
     with fake_cuda():
         x = torch.ones(3, device="cuda")
     with pytest.raises(FakeCudaError, match="isn't there any more"):

@@ -62,7 +62,7 @@ def copies(
     ("name", "graphs", "records"),
     by_turns(list(SETTINGS), list(product((False, True), (False, True)))),
 )
-def test_a_step_copies_at_most_twice_each_way(
+def test_a_step_copies_at_most_twice_in_each_direction(
     name: str, graphs: bool, records: bool, folders: Folders
 ) -> None:
     with fake_cuda(graphs_pay=graphs) as card:
@@ -74,7 +74,7 @@ def test_a_step_copies_at_most_twice_each_way(
 
 
 @pytest.mark.parametrize(("name", "records"), by_turns(list(SETTINGS), [False, True]))
-def test_long_paths_cost_no_further_copies(name: str, records: bool, folders: Folders) -> None:
+def test_long_paths_need_no_further_copies(name: str, records: bool, folders: Folders) -> None:
     settings = SETTINGS[name]
     with fake_cuda() as card:
         target = load_target(*folders["grouped"], LoadOptions("float64", "cuda"))
@@ -87,7 +87,7 @@ def test_long_paths_cost_no_further_copies(name: str, records: bool, folders: Fo
 
 
 @pytest.mark.parametrize("name", ["greedy", "sample"])
-def test_token_vectors_in_ram_come_with_the_rows(name: str, folders: Folders) -> None:
+def test_token_embeddings_in_ram_are_copied_with_the_rows(name: str, folders: Folders) -> None:
     formats = WeightFormats(embedding_in_ram=True)
     with fake_cuda() as card:
         # Its heads read the root's vector, too.
@@ -97,7 +97,7 @@ def test_token_vectors_in_ram_come_with_the_rows(name: str, folders: Folders) ->
     assert max(down for _, down in counted) <= MOST
 
 
-def test_heads_of_a_large_vocabulary_bring_candidates_with_their_scores(tmp_path: Path) -> None:
+def test_heads_with_a_large_vocabulary_return_candidates_with_their_logits(tmp_path: Path) -> None:
     wide = TinySpec(vocab_size=5000, seed=8)
     model = write_tiny(tmp_path / "wide", wide)
     heads = write_heads(tmp_path / "wide-heads", random_heads(wide), ACCURACIES)

@@ -52,7 +52,7 @@ def test_a_python_without_torch_is_named(tmp_path: Path) -> None:
     assert "Nothing can be done: false has no torch." in (tmp_path / "results").read_text()
 
 
-def test_the_engine_is_measured_where_libraries_are_missing(tmp_path: Path) -> None:
+def test_the_engine_is_measured_if_libraries_are_missing(tmp_path: Path) -> None:
     """The home of the tests' processes, too, is found without platformdirs."""
     known = os.environ | {"MEDUSA_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
@@ -68,7 +68,7 @@ def test_the_engine_is_measured_where_libraries_are_missing(tmp_path: Path) -> N
     assert '{"nf4": {"weights_bytes":' in ran.stdout
 
 
-def test_a_model_without_bitsandbytes_has_a_name_in_the_cache(
+def test_a_model_without_bitsandbytes_has_its_own_cache_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

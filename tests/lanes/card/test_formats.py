@@ -64,7 +64,7 @@ def load(
 
 @FORMATS
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_a_layer_multiplies_about_as_the_dense_one_does(
+def test_a_quantized_linear_multiplies_about_as_the_dense_one_does(
     spec: QuantSpec, dtype: torch.dtype
 ) -> None:
     weight, x = torch.randn(96, 128).to(dtype), torch.randn(9, 128).to(dtype)
@@ -81,7 +81,7 @@ def test_a_layer_multiplies_about_as_the_dense_one_does(
         assert spec.nbytes(96, 128, "cuda") + bias.nbytes <= layer.nbytes * 1.05
 
 
-def test_int8_takes_numbers_beyond_the_range_of_float16() -> None:
+def test_int8_handles_numbers_beyond_the_range_of_float16() -> None:
     spec = quant_registry().get("int8")
     with fake_cuda() as card:
         layer = spec.build(
@@ -112,7 +112,7 @@ def test_every_format_decodes_on_every_card(
 
 
 @pytest.mark.parametrize(("spec", "graphs"), by_turns(ROUNDING, [False, True]))
-def test_law_4_holds_and_memory_comes_back(
+def test_the_plan_holds_and_memory_is_freed(
     graphs: bool, spec: QuantSpec, folders: dict[str, tuple[Path, Path]]
 ) -> None:
     with fake_cuda(graphs_pay=graphs) as card:
@@ -151,7 +151,7 @@ def test_a_repository_in_4_bits_is_read_on_a_card(
 
 
 @FORMATS
-def test_what_was_kept_is_what_was_quantized(
+def test_a_cached_quantized_weight_equals_the_one_quantized_at_load(
     spec: QuantSpec, folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
     with fake_cuda() as card:
@@ -163,7 +163,7 @@ def test_what_was_kept_is_what_was_quantized(
 
 
 @pytest.mark.parametrize("name", ["nemotron h"])
-def test_layers_with_states_are_computed_in_4_bits(name: str, tmp_path: Path) -> None:
+def test_recurrent_layers_compute_in_4_bits(name: str, tmp_path: Path) -> None:
     settings = replace(SETTINGS, max_new_tokens=8)
     folder = wide(name, tmp_path / "model")
     with fake_cuda(graphs_pay=True) as card:

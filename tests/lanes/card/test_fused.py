@@ -63,7 +63,7 @@ def verified(runner: ResidentRunner, length: int, tree: TokenTree = TREE) -> tor
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("capability", [(6, 1), (7, 5), (8, 6)], ids=["dp4a", "fp16", "bf16"])
-def test_a_fused_step_gives_what_torch_gives(
+def test_a_fused_step_equals_torch(
     family: str, capability: tuple[int, int], kernels: HostKernels, tmp_path: Path
 ) -> None:
     folder = write_tiny(tmp_path / "tiny", FAMILIES[family])
@@ -81,7 +81,7 @@ def test_a_fused_step_gives_what_torch_gives(
             assert error < (1e-5 if target.precision.compute == torch.float32 else 0.03)
 
 
-def test_a_graph_serves_every_cache_and_length(kernels: HostKernels, tmp_path: Path) -> None:
+def test_one_graph_serves_every_cache_and_length(kernels: HostKernels, tmp_path: Path) -> None:
     spec = TinySpec(context_tokens=1024, **SIZES)
     path = write_as_gguf(write_tiny(tmp_path / "tiny", spec), tmp_path / "x", "q4_0")
     with on_card(path, kernels, (6, 1), graphs=True) as (card, target), torch.inference_mode():
@@ -140,7 +140,7 @@ def test_a_step_of_32_layers_takes_few_launches(
 
 
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
-def test_a_step_waits_once_and_drafts_change_no_token(
+def test_a_step_synchronizes_once_and_drafts_change_no_token(
     rule: str, kernels: HostKernels, tmp_path: Path
 ) -> None:
     path = write_as_gguf(write_tiny(tmp_path / "tiny", FAMILIES["llama"]), tmp_path / "x", "q4_0")

@@ -29,7 +29,7 @@ TREE = TokenTree(TreeShape.from_paths([(0,), (1,), (0, 0)]), (40, 41, 42, 43))
 
 
 @pytest.mark.parametrize(("pay", "kind"), [(True, StaticRunner), (False, ResidentRunner)])
-def test_graphs_are_chosen_by_a_comparison_at_load(
+def test_graphs_are_enabled_by_a_comparison_at_load(
     pay: bool, kind: type[ResidentRunner], folders: Folders
 ) -> None:
     with fake_cuda(graphs_pay=pay) as fake:
@@ -49,9 +49,7 @@ LOOKED_UP = {
 
 
 @pytest.mark.parametrize("name", LOOKED_UP)
-def test_what_the_host_looks_up_is_brought_before_a_graph_is_replayed(
-    name: str, folders: Folders
-) -> None:
+def test_host_lookups_are_copied_before_a_graph_is_replayed(name: str, folders: Folders) -> None:
     model, formats = LOOKED_UP[name]
     with fake_cuda(graphs_pay=True) as fake, torch.inference_mode():
         target = load_target(*folders[model], LoadOptions("float64", "cuda", formats))
@@ -67,7 +65,7 @@ def test_what_the_host_looks_up_is_brought_before_a_graph_is_replayed(
     assert float((found[1] - found[3]).abs().max()) < 1e-12
 
 
-def test_steps_that_cannot_be_recorded_are_not_chosen(folders: Folders) -> None:
+def test_steps_that_cannot_be_captured_are_not_chosen(folders: Folders) -> None:
     def refuses(work: Callable[[], None], memory: Any) -> card.Graph:
         raise RuntimeError("operation not permitted when stream is capturing")
 
@@ -76,7 +74,7 @@ def test_steps_that_cannot_be_recorded_are_not_chosen(folders: Folders) -> None:
         assert type(target.runner) is ResidentRunner
 
 
-def test_the_comparison_takes_less_than_a_sessions_cache(tmp_path: Path) -> None:
+def test_the_comparison_at_load_takes_less_memory_than_a_session(tmp_path: Path) -> None:
     model_dir = write_tiny(tmp_path / "long", TinySpec(context_tokens=4096))
     with fake_cuda() as fake:
         target = load_target(model_dir, options=LoadOptions("", "cuda"))
@@ -87,14 +85,14 @@ def test_the_comparison_takes_less_than_a_sessions_cache(tmp_path: Path) -> None
         assert fake.memory.peak_bytes - before < target.caches.nbytes
 
 
-def test_a_copy_from_the_host_cannot_be_recorded() -> None:
+def test_a_copy_from_the_host_cannot_be_captured() -> None:
     with fake_cuda():
         x = torch.zeros(2, device="cuda")
         with pytest.raises(FakeCudaError, match="can't be recorded"):
             card.record(lambda: x.copy_(torch.ones(2)), None)
 
 
-def test_a_graph_computes_on_what_its_buffers_hold_when_it_is_replayed() -> None:
+def test_a_replayed_graph_reads_the_current_contents_of_its_buffers() -> None:
     with fake_cuda():
         x, y = torch.ones(2, device="cuda"), torch.zeros(2, device="cuda")
         graph = card.record(lambda: y.copy_((x * 2)[:1].expand(2) + 1), None)
@@ -175,7 +173,7 @@ def fake_capture(graph: FakeGraph) -> Iterator[FakeStreams]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_stream_is_the_one_from_before_whether_or_not_the_capture_fails(fails: bool) -> None:
+def test_the_stream_is_restored_whether_or_not_the_capture_fails(fails: bool) -> None:
     graph = FakeGraph(fails=fails)
     with fake_capture(graph) as streams:
         before = streams.current
@@ -190,7 +188,7 @@ def test_the_stream_is_the_one_from_before_whether_or_not_the_capture_fails(fail
         assert len(ran_on) == 3
 
 
-def test_other_threads_may_ask_the_card_while_a_graph_is_recorded() -> None:
+def test_other_threads_may_query_the_card_while_a_graph_is_captured() -> None:
     graph = FakeGraph(fails=False)
     with fake_capture(graph):
         card.record(lambda: None, "memory")

@@ -54,7 +54,7 @@ def blocks_of(target: Target) -> list[Block]:
 
 
 @pytest.mark.parametrize(("name", "rule"), list(zip(TARGETS, cycle(("greedy", "sample")))))
-def test_where_an_mlp_is_changes_no_token(name: str, rule: str, load: LoadTarget) -> None:
+def test_the_place_of_an_mlp_changes_no_token(name: str, rule: str, load: LoadTarget) -> None:
     """Laws 1, 2, 3 and 7, exactly, with drafts that are often right."""
     settings = replace(SETTINGS, rule=rule)
     here = load(name, "float64")
@@ -74,7 +74,7 @@ def test_where_an_mlp_is_changes_no_token(name: str, rule: str, load: LoadTarget
     assert drafted.done.num_steps < plain.done.num_steps
 
 
-def test_rows_that_the_processor_mixes_up_are_found_out(
+def test_swapped_rows_on_the_processor_are_detected(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compute = HostMlp._by_torch
@@ -87,7 +87,9 @@ def test_rows_that_the_processor_mixes_up_are_found_out(
 
 
 @pytest.mark.parametrize("name", ["lfm2_moe", "granitemoehybrid", "mistral"])
-def test_kernels_of_the_processor_compute_for_a_card(name: str, load: LoadTarget) -> None:
+def test_kernels_of_the_processor_compute_for_a_model_on_a_card(
+    name: str, load: LoadTarget
+) -> None:
     rule = rule_registry().get("greedy")
     with fake_cuda() as card:
         there = on_card(name, "float32", **TARGETS[name])
@@ -120,7 +122,7 @@ def test_only_activations_cross_the_bus() -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_the_plan_counts_what_moved(name: str) -> None:
+def test_the_plan_counts_layers_moved_to_the_processor(name: str) -> None:
     """Law 4, for a card and for host memory."""
     with fake_cuda() as card:
         with card.waiting():  # for the numbers of experts
@@ -151,14 +153,14 @@ def test_the_processor_computes_with_all_its_threads(monkeypatch: pytest.MonkeyP
         there.runner.use_threads(1, 1)
 
 
-def test_streams_run_beside_layers_of_the_card_alone() -> None:
+def test_speculative_streams_run_beside_layers_on_the_card_only() -> None:
     with fake_cuda():
         options = LoadOptions("float64", "cuda", cpu_layers=6)
         with pytest.raises(HeadsError, match="of which the processor computes"):
             load_target(*folder_of("streams"), options)
 
 
-def test_as_few_layers_leave_a_card_as_do_not_fit() -> None:
+def test_as_few_layers_as_needed_move_to_the_processor() -> None:
     with fake_cuda():
         whole = on_card("mistral", "float32", cpu_layers=0).plan
         one = on_card("mistral", "float32", cpu_layers=1).plan
@@ -169,7 +171,7 @@ def test_as_few_layers_leave_a_card_as_do_not_fit() -> None:
     assert whole.total_bytes - whole.free_bytes > least
 
 
-def test_experts_in_parallel_to_an_mlp(tmp_path: Path) -> None:
+def test_experts_parallel_to_a_dense_mlp_are_computed(tmp_path: Path) -> None:
     """The MLP stays on the card, and the router reads other rows than the experts."""
     write_peer("gemma 4 26B", tmp_path / "model")
     here = load_target(tmp_path / "model", options=LoadOptions("float64", "cpu"))

@@ -47,7 +47,7 @@ FAULTS = {
 
 
 @CARDS
-def test_a_card_multiplies_all_types_correctly(
+def test_kernels_multiply_all_block_types_correctly(
     kernels: HostKernels, capability: tuple[int, int]
 ) -> None:
     for kernels.seed in (1, 2):  # other orders of threads
@@ -58,7 +58,7 @@ def test_a_card_multiplies_all_types_correctly(
 
 @CARDS
 @pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
-def test_a_layer_adds_bias_and_residual(
+def test_a_linear_kernel_adds_bias_and_residual(
     kernels: HostKernels, capability: tuple[int, int], of: str
 ) -> None:
     outputs, columns = 19, 768 if of.endswith("k") else 96
@@ -114,7 +114,7 @@ def test_attention_is_correct_for_all_head_sizes(
 
 @CARDS
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_attention_has_sinks_and_a_softcap(
+def test_attention_kernels_handle_sinks_and_a_softcap(
     kernels: HostKernels, capability: tuple[int, int], dtype: torch.dtype
 ) -> None:
     nodes, q_heads, kv_heads, num_keys, head_dim = 3, 6, 2, 45, 64
@@ -139,7 +139,7 @@ def test_attention_has_sinks_and_a_softcap(
 
 
 @pytest.mark.parametrize(("activation", "active"), [(1, F.silu), (2, gelu_tanh)])
-def test_products_end_with_an_activation_of_gate_and_up(
+def test_matmul_kernels_apply_the_gated_activation(
     kernels: HostKernels, activation: int, active: Callable[[Tensor], Tensor]
 ) -> None:
     outputs, columns, num_rows, of = 11, 512, 3, "q4_k"
@@ -173,7 +173,7 @@ def test_a_wrong_kernel_is_not_used(name: str, compiler: list[str], tmp_path: Pa
         assert "products with q4_k weights of 1,280 columns" in wrong_kernels(device)
 
 
-def test_a_wrong_kernel_is_named_by_header_doctor_and_log(
+def test_a_wrong_kernel_is_named_in_header_doctor_and_log(
     compiler: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sources = shutil.copytree(SOURCES, tmp_path / "sources")
@@ -194,7 +194,7 @@ def test_a_wrong_kernel_is_named_by_header_doctor_and_log(
 
 
 @CARDS
-def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
+def test_a_gguf_file_keeps_its_stored_format_and_drafts_change_no_token(
     kernels: HostKernels, capability: tuple[int, int], tmp_path: Path
 ) -> None:
     folder = write_tiny(tmp_path / "tiny", WIDE)
@@ -213,7 +213,7 @@ def test_a_file_stays_as_it_is_stored_and_drafts_change_no_token(
     assert drafted.token_ids == plain.token_ids
 
 
-def test_the_shipped_kernels_keep_their_budgets() -> None:
+def test_the_shipped_kernels_keep_their_register_and_memory_budgets() -> None:
     """Registers, local memory and code are recorded: a change of them is to be seen."""
     found = measured()
     assert found == json.loads(BUDGETS.read_text(encoding="ascii"))

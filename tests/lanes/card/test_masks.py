@@ -38,7 +38,7 @@ def lies_well(mask: torch.Tensor) -> bool:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-def test_every_mask_begins_where_attention_may_read_it(dtype: torch.dtype) -> None:
+def test_every_mask_is_aligned_as_attention_requires(dtype: torch.dtype) -> None:
     odd = []
     behind = product(ROWS, range(0, LONGEST + 1, STRIDE))
     for rows, length in {*behind, *product(range(2, 65), range(64))}:
@@ -77,9 +77,7 @@ def states(target: Target, runner: ResidentRunner) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
-def test_passes_of_any_rows_behind_any_length_are_those_of_the_cpu(
-    graphs: bool, long_model: Path
-) -> None:
+def test_passes_of_any_rows_after_any_length_equal_the_cpu(graphs: bool, long_model: Path) -> None:
     here = load_target(long_model, options=LoadOptions("float64", "cpu"))
     expected = states(here, ResidentRunner(here.runner._model, here.precision))
     with fake_cuda():
@@ -92,7 +90,7 @@ def test_passes_of_any_rows_behind_any_length_are_those_of_the_cpu(
 
 
 @pytest.mark.parametrize(("capability", "graphs"), by_turns(ON_CARDS[:3], [False, True]))
-def test_attention_takes_them_as_they_are(
+def test_attention_accepts_unpadded_masks(
     capability: tuple[int, int], graphs: bool, long_model: Path
 ) -> None:
     with fake_cuda(capability) as card:

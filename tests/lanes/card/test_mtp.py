@@ -11,7 +11,7 @@ from tests.support.models.mtp_peers import drafts_of, write_mtp_peer
 
 
 @pytest.mark.parametrize("name", ["qwen 3.5", "glm 4 with experts"])
-def test_drafts_are_those_of_the_cpu(name: str, tmp_path: Path) -> None:
+def test_drafts_equal_those_of_the_cpu(name: str, tmp_path: Path) -> None:
     folder = write_mtp_peer(name, tmp_path)
     wanted = drafts_of(load_target(folder, options=LoadOptions("float64", "cpu")))
     # Which experts are called is known only once the card has chosen them.

@@ -53,7 +53,7 @@ STEPS = {"prompt", "tree", "cut", "fail", "renew"}
 
 @torch.inference_mode()
 @pytest.mark.parametrize(("place", "attention", "cache"), ROWS_BELOW)
-def test_rows_below_equal_those_on_the_card(
+def test_offloaded_kv_rows_equal_those_on_the_card(
     place: str, attention: Tier, cache: str, tmp_path: Path
 ) -> None:
     with fake_cuda() as card, card.waiting():
@@ -110,7 +110,7 @@ def _sessions_share_a_slot(patch: pytest.MonkeyPatch) -> None:
         _sessions_share_a_slot,
     ],
 )
-def test_the_law_sees_a_fault(
+def test_the_law_detects_a_planted_fault(
     plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
@@ -122,7 +122,7 @@ def test_the_law_sees_a_fault(
 
 @torch.inference_mode()
 @pytest.mark.parametrize("attention", [Tier.DEVICE, Tier.MEMORY])
-def test_a_disk_that_fails_below_a_card_is_told_and_the_next_try_goes_on(
+def test_a_disk_error_below_a_card_is_reported_and_the_next_attempt_works(
     attention: Tier, tmp_path: Path
 ) -> None:
     with fake_cuda() as card, card.waiting():
@@ -154,7 +154,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
 
 
 @pytest.mark.parametrize(("place", "attention", "cache"), ROWS_BELOW)
-def test_texts_are_those_of_a_whole_model(
+def test_texts_equal_those_of_a_resident_model(
     place: str, attention: Tier, cache: str, expected: Expected, tmp_path: Path
 ) -> None:
     policy = policy_of(place, attention, cache)
@@ -172,7 +172,7 @@ def test_texts_are_those_of_a_whole_model(
                 decode(target, SETTINGS, PROMPTS[0], after_step=once)
 
 
-def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Path) -> None:
+def test_offloaded_kv_without_room_in_memory_is_refused(expected: Expected, tmp_path: Path) -> None:
     policy = policy_of("memory", Tier.MEMORY, "")
     options = replace(expected.options("", "cuda"), policy=policy, tier_disk=tmp_path)
     with (
@@ -191,7 +191,7 @@ def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Pa
         (CARD, (Tier.MEMORY, *(Tier.DISK,) * 4), "both in memory and on a disk"),
     ],
 )
-def test_tiers_that_cannot_hold_rows_are_refused(
+def test_tiers_that_cannot_hold_kv_rows_are_refused(
     device: torch.device, tiers: tuple[Tier, ...], why: str, tmp_path: Path
 ) -> None:
     kind = kind_of_cache("float32")._replace(device=device)
@@ -203,7 +203,9 @@ def test_tiers_that_cannot_hold_rows_are_refused(
 @pytest.mark.parametrize(
     ("name", "attended"), [("gpt-oss", 0), ("gemma 2", 0), ("gemma 4 31B", 0), ("llama 3", 8)]
 )
-def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_path: Path) -> None:
+def test_attention_on_the_processor_equals_every_familys_own(
+    name: str, attended: int, tmp_path: Path
+) -> None:
     write_peer(name, tmp_path / "model")
     formats = WeightFormats(attended=attended)
     options = LoadOptions("float64", "cpu", formats, context_tokens=200)
@@ -220,7 +222,7 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
 
 
 @pytest.mark.slow
-def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> None:
+def test_attention_on_the_processor_has_a_measured_rate_of_its_own(expected: Expected) -> None:
     config = ModelFiles.open(expected.model).config
     with fake_cuda() as card, card.waiting():
         formats = resolve_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
@@ -231,7 +233,9 @@ def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> N
 @torch.inference_mode()
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_a_processor_rounds_no_coarser_than_a_card(dtype: str, expected: Expected) -> None:
+def test_the_processor_rounds_at_least_as_finely_as_the_card(
+    dtype: str, expected: Expected
+) -> None:
     def states(options: LoadOptions) -> Tensor:
         target = load_target(expected.model, None, options)
         return target.runner.extend(range(5, 45), target.runner.new_cache(64)).cpu().double()

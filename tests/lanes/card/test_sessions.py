@@ -55,7 +55,7 @@ def compare(engine: EngineOnCard) -> dict[str, tuple[int, ...]]:
 
 
 @CARDS
-def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
+def test_two_interleaved_sessions_write_the_same_as_on_the_cpu(
     capability: tuple[int, int], folders: Folders
 ) -> None:
     engine = EngineOnCard()
@@ -69,7 +69,7 @@ def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
 
 
 @pytest.mark.parametrize("capability", [(8, 6)])
-def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
+def test_a_cache_that_grows_within_an_answer_changes_no_token(
     capability: tuple[int, int], folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_RESERVED_ROWS", 16)
@@ -110,7 +110,7 @@ def test_a_text_is_verified_as_on_the_cpu(capability: tuple[int, int], folders: 
 
 
 @pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
-def test_an_answer_goes_on_and_takes_further_turns_as_on_the_cpu(
+def test_continued_and_further_answers_equal_those_of_the_cpu(
     graphs: bool, folders: Folders
 ) -> None:
     def talk(engine: EngineOnCard) -> list[tuple[int, ...]]:
@@ -151,7 +151,7 @@ def small(tmp_path: Path) -> tuple[Path, None]:
     return write_tiny(tmp_path / "small", TinySpec(context_tokens=128)), None
 
 
-def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) -> None:
+def test_an_idle_session_is_evicted_if_another_needs_its_room(tmp_path: Path) -> None:
     ask = replace(PLAIN, max_new_tokens=100)
     with fake_cuda() as card:
         engine = EngineOnCard()
@@ -166,7 +166,7 @@ def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) 
         assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
 
 
-def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
+def test_a_cache_that_grows_does_not_evict_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_RESERVED_ROWS", 16)
@@ -187,7 +187,7 @@ def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
         assert grown.token_ids == alone.token_ids
 
 
-def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
+def test_both_sides_of_a_comparison_fit_where_one_answer_was_planned(
     tmp_path: Path,
 ) -> None:
     def both(shares: int) -> list[Event]:
@@ -214,7 +214,7 @@ def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
         assert "share the context of 128 tokens" in refused.hint
 
 
-def test_a_second_answer_that_finds_no_room_waits_for_the_first(tmp_path: Path) -> None:
+def test_a_second_answer_without_room_waits_for_the_first(tmp_path: Path) -> None:
     ask = replace(PLAIN, max_new_tokens=100)
     with fake_cuda():
         engine = EngineOnCard()
@@ -233,7 +233,7 @@ def test_a_second_answer_that_finds_no_room_waits_for_the_first(tmp_path: Path) 
     ]
 
 
-def test_all_that_is_done_with_a_model_stays_within_its_plan(
+def test_all_operations_of_a_model_stay_within_its_plan(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(BUDGET_S, "cuda", 0.1)
@@ -265,7 +265,7 @@ def test_all_that_is_done_with_a_model_stays_within_its_plan(
 
 
 @pytest.mark.expects_errors
-def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
+def test_out_of_memory_on_a_card_is_reported_and_the_engine_keeps_working(folders: Folders) -> None:
     with fake_cuda() as card:
         engine = EngineOnCard()
         load(engine, folders["grouped"], "cuda")
@@ -278,7 +278,7 @@ def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
         assert isinstance(done, GenerationDone)
 
 
-def test_what_was_taken_comes_back_when_the_model_goes(folders: Folders) -> None:
+def test_unloading_a_model_frees_its_memory(folders: Folders) -> None:
     with fake_cuda(graphs_pay=True) as card:
         engine = EngineOnCard()
         load(engine, folders["grouped"], "cuda")

@@ -52,7 +52,7 @@ _MORE = {"qwen3_5": "mtp"}
 
 
 @pytest.mark.parametrize(("drafter", "rule", "graphs"), METHODS)
-def test_texts_are_those_of_the_cpu(
+def test_texts_equal_those_of_the_cpu(
     drafter: str, rule: str, graphs: bool, load: LoadTarget, folders: Folders
 ) -> None:
     name = _TARGETS.get(drafter, "grouped")
@@ -67,7 +67,7 @@ def test_texts_are_those_of_the_cpu(
 
 
 @pytest.mark.parametrize("name", TARGET_NAMES)
-def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
+def test_every_family_writes_the_same_on_a_card_as_on_the_cpu(
     name: str, load: LoadTarget, folders: Folders
 ) -> None:
     drafter = ({target: drafter for drafter, target in _TARGETS.items()} | _MORE).get(
@@ -86,7 +86,7 @@ def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
 @pytest.mark.parametrize(
     ("capability", "graphs", "rule"), by_turns(ON_CARDS, list(product((False, True), EXACT)))
 )
-def test_drafts_change_tokens_at_ties_alone_in_the_dtype_of_each_card(
+def test_drafts_change_tokens_only_at_ties_in_each_cards_dtype(
     capability: tuple[int, int],
     rule: RuleSpec,
     graphs: bool,

@@ -21,7 +21,7 @@ SETTINGS = GenerateSettings("medusa", max_new_tokens=16)
 
 
 @pytest.mark.parametrize("num_in_memory", [0, 2, 5])
-def test_texts_are_those_of_the_cpu_wherever_layers_lie(
+def test_texts_equal_those_of_the_cpu_on_every_tier(
     num_in_memory: int, load: LoadTarget, folders: Folders
 ) -> None:
     here = load("streamed", "float64")
@@ -52,7 +52,7 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
     "quant",
     [*("nf4", "int8"), *(pytest.param(quant, marks=pytest.mark.slow) for quant in ("", "nf4-dq"))],
 )
-def test_every_format_of_a_card_streams(quant: str, folders: Folders) -> None:
+def test_every_weight_format_can_be_offloaded_below_a_card(quant: str, folders: Folders) -> None:
     with fake_cuda() as card:
         formats = WeightFormats(quant)
         options = LoadOptions("", "cuda", formats)

@@ -27,19 +27,21 @@ def full(device: torch.device) -> None:
     raise torch.OutOfMemoryError("CUDA out of memory.")
 
 
-def test_a_card_that_can_compute_is_taken() -> None:
+def test_a_card_that_passes_the_trial_is_used() -> None:
     with fake_cuda((6, 1)):
         assert resolve_device("").device.type == "cuda"
         assert resolve_device("", full).device.type == "cuda"  # the plan says what is missing
 
 
-def test_a_card_without_kernels_is_refused_by_name_where_it_was_asked_for() -> None:
+def test_a_requested_card_without_kernels_is_refused_by_name() -> None:
     with fake_cuda((6, 1)), pytest.raises(RequestError, match=r"no kernels.*6\.1") as refused:
         resolve_device("cuda", no_kernel)
     assert "Choose the device cpu" in refused.value.hint
 
 
-def test_where_nobody_asked_the_cpu_takes_over_and_the_window_says_why(folders: Folders) -> None:
+def test_without_a_requested_device_the_cpu_is_used_and_the_window_says_why(
+    folders: Folders,
+) -> None:
     with fake_cuda((6, 1)), patch.object(card, "multiply", no_kernel):
         engine = EngineOnCard()
         *_, loaded = engine.ask(LoadModel("", "load", *folders["grouped"]))

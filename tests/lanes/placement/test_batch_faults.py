@@ -53,7 +53,7 @@ def command(folders: Folders, tmp_path: Path, policy: Policy, *more: str) -> lis
         pytest.param(ActivationStore, "put", 100, marks=pytest.mark.slow),
     ],
 )
-def test_a_disk_that_fails_in_mid_block_loses_nothing(
+def test_a_disk_error_within_a_block_loses_no_answer(
     owner: type,
     name: str,
     allowed: int,
@@ -77,7 +77,7 @@ def test_a_disk_that_fails_in_mid_block_loses_nothing(
     assert {path.suffix for path in (tmp_path / "tiers").iterdir()} == {".layers"}
 
 
-def test_a_killed_batch_leaves_nothing_on_the_disk_and_goes_on(
+def test_a_killed_batch_leaves_no_files_and_can_be_resumed(
     folders: Folders, tmp_path: Path
 ) -> None:
     args = command(folders, tmp_path, HALF_BELOW, "--max-new-tokens", "100")

@@ -53,7 +53,7 @@ HALF_ON_DISK = Shares(0.5, 0.0, 0.5)
         ("float32", Policy(Shares(), HALF_ON_DISK, ON_DISK, batch=4, num_batches=2)),
     ],
 )
-def test_texts_under_a_policy_are_those_of_the_whole_model(
+def test_texts_under_a_policy_equal_those_of_the_resident_model(
     dtype: str,
     given: Policy | None,
     folders: Folders,
@@ -87,7 +87,7 @@ def test_texts_under_a_policy_are_those_of_the_whole_model(
 
 @pytest.mark.usefixtures("known_rates")
 @pytest.mark.parametrize(("failing", "at"), [("read", 300), ("write", 60)])
-def test_a_disk_that_fails_in_mid_block_marks_no_line_and_the_same_command_goes_on(
+def test_a_disk_error_within_a_block_marks_no_line_and_the_same_command_resumes(
     failing: str, at: int, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = write(tmp_path / "in.jsonl", LINES)
@@ -114,7 +114,7 @@ def test_a_disk_that_fails_in_mid_block_marks_no_line_and_the_same_command_goes_
 
 
 @pytest.mark.usefixtures("known_rates")
-def test_what_has_room_needs_no_policy(
+def test_a_model_that_fits_needs_no_policy(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = write(tmp_path / "in.jsonl", LINES[:2])
@@ -138,7 +138,7 @@ def test_what_has_room_needs_no_policy(
         (["--policy", "POLICY", "--together", "4"], "--together"),
     ],
 )
-def test_a_policy_without_room_is_told(
+def test_a_policy_without_room_is_reported(
     more: Sequence[str],
     told: str,
     folders: Folders,
@@ -161,7 +161,7 @@ def planned(policy: Policy, gib: float, config: ModelConfig | None = None) -> An
     return Planner(config, HeadsShape(), formats, budget, sessions=32).place(policy, 576)
 
 
-def test_a_plan_places_whole_layers_and_counts_what_is_brought() -> None:
+def test_a_plan_places_whole_layers_and_counts_their_prefetch_buffers() -> None:
     policy = Policy(Shares(1 / 16, 0, 15 / 16), ON_DISK, batch=4, num_batches=8, prompt_rows=512)
     plan = planned(policy, 2.5)
     placement = plan.placement
@@ -182,7 +182,7 @@ def test_a_plan_places_whole_layers_and_counts_what_is_brought() -> None:
     assert half.kv_bytes == here // 2 + ring + tail_bytes(config, 2, "", range(16), 32, 1)
 
 
-def test_fewer_rows_are_computed_at_once_where_there_is_little_room() -> None:
+def test_with_little_memory_fewer_rows_are_computed_at_once() -> None:
     policy = Policy(ON_DISK, ON_DISK, batch=1, num_batches=32)
     roomy, tight = planned(policy, 4), planned(policy, 1)
     assert roomy.fit is not Fit.NO
@@ -191,7 +191,7 @@ def test_fewer_rows_are_computed_at_once_where_there_is_little_room() -> None:
     assert planned(policy, 0.5).fit is Fit.NO
 
 
-def test_layers_of_a_tier_are_spread_among_the_others() -> None:
+def test_offloaded_layers_are_spread_evenly_among_the_others() -> None:
     tiers = tiers_of(Shares(0.25, 0.25, 0.5), 16)
     assert [tiers.count(tier) for tier in Tier] == [4, 4, 8]
     for start in range(0, 16, 8):
@@ -199,13 +199,15 @@ def test_layers_of_a_tier_are_spread_among_the_others() -> None:
         assert [part.count(tier) for tier in Tier] == [2, 2, 4]
 
 
-def test_an_adapter_takes_no_policy_with_layers_below(folders: Folders, tmp_path: Path) -> None:
+def test_a_policy_with_offloaded_layers_is_refused_with_an_adapter(
+    folders: Folders, tmp_path: Path
+) -> None:
     options = LoadOptions(tier_disk=tmp_path, cluster="localhost:1", policy=Policy(ON_DISK))
     with pytest.raises(RequestError, match="adapter or a cluster"):
         load_target(*folders["streamed"], options)
 
 
-def test_a_policy_that_has_no_room_says_how_much_it_lacks(folders: Folders, tmp_path: Path) -> None:
+def test_a_policy_without_room_says_how_much_it_lacks(folders: Folders, tmp_path: Path) -> None:
     options = LoadOptions("float64", tier_disk=tmp_path, memory_gib=1e-4, policy=Policy(ON_DISK))
     with pytest.raises(PlanError, match="more than") as refused:
         load_target(*folders["streamed"], options)
@@ -222,7 +224,7 @@ FORECAST = BatchForecast(
 )
 
 
-def test_each_part_has_its_forecast_and_its_measured_rate() -> None:
+def test_each_component_has_its_forecast_and_its_measured_rate() -> None:
     traffic = Traffic(
         weights_bytes=10_000_000_000,
         weights_s=9.0,

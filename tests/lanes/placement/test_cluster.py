@@ -114,14 +114,14 @@ def check_laws(whole: Target, target: Target, drafters: Sequence[DrafterSpec], m
 
 @pytest.mark.parametrize("num_stages", [2, 3])
 @pytest.mark.parametrize("name", ["tied", "eagle", "mimo", "hydra", "assisted"])
-def test_laws_1_to_3_hold_over_several_machines(
+def test_decoding_laws_1_to_3_hold_over_several_machines(
     name: str, num_stages: int, divided: Divided, load: LoadTarget
 ) -> None:
     target, _ = divided(name, num_stages=num_stages)
     check_laws(load(name, "float64"), target, serving_drafters(target)[:2], 10)
 
 
-def test_laws_1_to_3_hold_to_the_bit_in_the_compiled_step(
+def test_decoding_laws_1_to_3_hold_bit_for_bit_in_the_compiled_step(
     divided: Divided, load: LoadTarget
 ) -> None:
     whole = load("pebble", "float32")
@@ -131,7 +131,7 @@ def test_laws_1_to_3_hold_to_the_bit_in_the_compiled_step(
     check_laws(whole, target, serving_drafters(target), 12)
 
 
-def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
+def test_step_times_have_a_component_for_other_machines(divided: Divided) -> None:
     target, cluster = divided("tied")
     steps: list[StepDone] = []
     generate(target, MESSAGES, SETTINGS, on_step=steps.append)
@@ -152,7 +152,7 @@ def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
 @pytest.mark.parametrize("num_stages", [2, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [n for n in TARGET_NAMES if n not in ("streams", *PEERS)])
-def test_laws_1_to_3_hold_for_all_targets_and_drafters(
+def test_decoding_laws_1_to_3_hold_for_all_targets_and_drafters(
     name: str, dtype: str, num_stages: int, divided: Divided, load: LoadTarget
 ) -> None:
     whole = load(name, dtype)
@@ -183,7 +183,7 @@ WHOLE = [name for name in FAMILIES if not can_be_divided(_SIZES[name])]
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WHOLE])
-def test_every_family_is_the_same_in_parts(name: str, tmp_path: Path) -> None:
+def test_every_family_computes_the_same_when_divided(name: str, tmp_path: Path) -> None:
     peer_of(name).save_pretrained(tmp_path)
     write_text_files(tmp_path)
     options = LoadOptions("float64", "cpu")
@@ -203,7 +203,7 @@ def test_every_family_is_the_same_in_parts(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_layers_with_states_are_refused_in_words(name: str, tmp_path: Path) -> None:
+def test_recurrent_layers_are_refused_with_a_message(name: str, tmp_path: Path) -> None:
     peer_of(name).save_pretrained(tmp_path)
     write_text_files(tmp_path)
     cluster = cluster_of(tmp_path, 2)
@@ -213,7 +213,7 @@ def test_layers_with_states_are_refused_in_words(name: str, tmp_path: Path) -> N
     assert "this computer" in caught.value.hint
 
 
-def test_a_step_asks_every_stage_once(divided: Divided) -> None:
+def test_a_step_sends_one_request_to_every_stage(divided: Divided) -> None:
     target, cluster = divided("tied")
     before: list[int] = []
 
@@ -254,7 +254,7 @@ def _changed(
 
 
 @pytest.mark.parametrize("fault", [None, faulty_keep, first_rows, shifted])
-def test_a_stage_that_is_wrong_in_one_way_is_caught(
+def test_a_stage_with_one_planted_fault_is_caught(
     fault: Callable[[PassRequest], PassRequest] | None, divided: Divided, load: LoadTarget
 ) -> None:
     whole, (target, cluster) = load("tied", "float64"), divided("tied")
@@ -271,7 +271,7 @@ def test_a_stage_that_is_wrong_in_one_way_is_caught(
 @pytest.mark.parametrize(
     "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))]
 )
-def test_a_stage_that_is_lost_in_mid_answer_changes_no_token(
+def test_a_stage_lost_within_an_answer_changes_no_token(
     seed: int, divided: Divided, load: LoadTarget
 ) -> None:
     whole, (target, cluster) = load("tied", "float64"), divided("tied")
@@ -290,7 +290,7 @@ def test_a_stage_that_is_lost_in_mid_answer_changes_no_token(
     check_same_tokens(plain, drafted)
 
 
-def test_a_spare_takes_the_layers_of_a_stage_that_is_lost(divided: Divided) -> None:
+def test_a_spare_takes_over_the_layers_of_a_lost_stage(divided: Divided) -> None:
     target, cluster = divided("grouped", num_stages=3)  # two layers: one machine is a spare
     decode(target, SETTINGS, MESSAGES)
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 2
@@ -314,7 +314,7 @@ def decode_for_long(target: Target) -> None:
     decode(target, replace(plainly(SETTINGS), banned=(*target.eos_token_ids,)), MESSAGES)
 
 
-def test_the_others_take_the_layers_where_there_is_no_spare(divided: Divided) -> None:
+def test_the_other_stages_take_over_if_there_is_no_spare(divided: Divided) -> None:
     target, cluster = divided("pebble")
     cluster.all["s1"].dies_at = cluster.all["s1"].num_runs + 2
     assert [move.num_layers for move in moves_of(target)] == [2]
@@ -322,9 +322,7 @@ def test_the_others_take_the_layers_where_there_is_no_spare(divided: Divided) ->
     assert shares == [LayerRange(0, 3), LayerRange(3, 6)]
 
 
-def test_two_that_are_lost_one_after_the_other_change_no_token(
-    divided: Divided, load: LoadTarget
-) -> None:
+def test_two_stages_lost_in_turn_change_no_token(divided: Divided, load: LoadTarget) -> None:
     target, cluster = divided("tied")
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 3
     cluster.all["s2"].dies_at = cluster.all["s2"].num_runs + 4  # while tokens are sent again
@@ -332,7 +330,9 @@ def test_two_that_are_lost_one_after_the_other_change_no_token(
     check_same_tokens(plain, decode(target, SETTINGS, MESSAGES))
 
 
-def test_when_nobody_is_left_it_is_told(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losing_the_last_stage_is_reported(
+    divided: Divided, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._RECOVERY_TIMEOUT_S", 0.0)
     target, cluster = divided("tied")
     for connection in cluster.all.values():
@@ -341,7 +341,7 @@ def test_when_nobody_is_left_it_is_told(divided: Divided, monkeypatch: pytest.Mo
         decode(target, SETTINGS, MESSAGES)
 
 
-def test_who_comes_back_is_waited_for(
+def test_the_client_waits_for_a_stage_that_reconnects(
     divided: Divided, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, cluster = divided("tied", num_stages=1)
@@ -353,7 +353,7 @@ def test_who_comes_back_is_waited_for(
     assert len(moves_of(target)) == 1
 
 
-def test_a_session_that_goes_on_is_read_again_after_a_loss(
+def test_a_continued_session_is_prefilled_again_after_a_loss(
     divided: Divided, load: LoadTarget
 ) -> None:
     whole, (target, cluster) = load("tied", "float64"), divided("tied")
@@ -382,7 +382,7 @@ def test_a_slow_stage_gets_fewer_layers_between_answers(divided: Divided) -> Non
     assert [move.reason for move in moves] == [MoveReason.SLOW]
 
 
-def test_who_joins_later_is_a_spare(divided: Divided, folders: Folders) -> None:
+def test_a_machine_that_joins_later_is_a_spare(divided: Divided, folders: Folders) -> None:
     target, cluster = divided("tied", num_stages=2)
     target.runner.pipeline._reviewed_at = -1e9
     cluster.add(a_stage(folders["tied"][0], "late"))
@@ -392,7 +392,9 @@ def test_who_joins_later_is_a_spare(divided: Divided, folders: Folders) -> None:
     assert "late" in [member.name for member in target.runner.pipeline.active]
 
 
-def test_who_joins_later_takes_layers_between_answers(divided: Divided, folders: Folders) -> None:
+def test_a_machine_that_joins_later_gets_layers_between_answers(
+    divided: Divided, folders: Folders
+) -> None:
     target, cluster = divided("pebble", num_stages=1)
     target.runner.pipeline._reviewed_at = -1e9
     cluster.add(a_stage(folders["pebble"][0], "late"))
@@ -403,7 +405,9 @@ def test_who_joins_later_takes_layers_between_answers(divided: Divided, folders:
     assert moves[0].text.endswith("joined and took 3 of the layers.")
 
 
-def test_another_model_is_refused_by_its_hash(folders: Folders, tmp_path: Path) -> None:
+def test_a_stage_with_another_model_is_refused_by_its_hash(
+    folders: Folders, tmp_path: Path
+) -> None:
     folder = folders["tied"][0]
     other = tmp_path / "other"
     shutil.copytree(folder, other)
@@ -423,7 +427,7 @@ def test_another_model_is_refused_by_its_hash(folders: Folders, tmp_path: Path) 
         ({"versions": {"torch": "1.0"}}, "Medusa Chat is none"),
     ],
 )
-def test_other_kernels_are_refused_by_name(
+def test_a_stage_with_other_kernels_is_refused_by_name(
     changed: dict[str, object],
     named: str,
     folders: Folders,
@@ -442,7 +446,7 @@ def test_other_kernels_are_refused_by_name(
         load_target(folder, options=LoadOptions(cluster=ADDRESS), join=lambda _: cluster)
 
 
-def test_another_format_is_refused_by_name(
+def test_a_stage_with_another_weight_format_is_refused_by_name(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = folders["tied"][0]
@@ -469,7 +473,7 @@ def test_layers_go_where_there_is_memory_for_them(folders: Folders) -> None:
         load_target(folder, options=LoadOptions("float32", cluster=ADDRESS), join=lambda _: both)
 
 
-def test_a_load_that_fails_lets_its_machines_go(
+def test_a_failed_load_releases_its_machines(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -488,14 +492,14 @@ def test_a_load_that_fails_lets_its_machines_go(
     ).runner.leave()
 
 
-def test_with_a_cluster_no_layer_goes_below_this_machine(folders: Folders) -> None:
+def test_with_a_cluster_no_layer_is_offloaded_on_the_client(folders: Folders) -> None:
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
     options = LoadOptions("float64", cluster=ADDRESS, memory_gib=1e-4, tier_disk=Path("layers"))
     with pytest.raises(PlanError):
         load_target(folder, options=options, join=lambda _: cluster)
 
 
-def test_without_a_stage_it_is_said_how_to_start_one(folders: Folders) -> None:
+def test_without_a_stage_the_message_says_how_to_start_one(folders: Folders) -> None:
     with pytest.raises(ClusterError, match="Nobody offers layers") as caught:
         load_target(
             folders["tied"][0],
@@ -526,7 +530,7 @@ def test_a_stage_serves_one_client_at_a_time(
     load_target(folder, options=options, join=lambda _: cluster)
 
 
-def test_what_needs_the_layers_here_is_refused(folders: Folders, tmp_path: Path) -> None:
+def test_features_that_need_local_layers_are_refused(folders: Folders, tmp_path: Path) -> None:
     model_dir, streams = folders["streams"]
     cluster = cluster_of(model_dir, 2)
     options = LoadOptions("float64", cluster=ADDRESS)
@@ -541,7 +545,7 @@ def test_what_needs_the_layers_here_is_refused(folders: Folders, tmp_path: Path)
         )
 
 
-def test_stages_forget_the_caches_that_nobody_uses(divided: Divided) -> None:
+def test_stages_free_caches_that_no_session_uses(divided: Divided) -> None:
     target, cluster = divided("tied")
     for number in range(5):
         session = Session(target)
@@ -552,7 +556,7 @@ def test_stages_forget_the_caches_that_nobody_uses(divided: Divided) -> None:
     assert max(len(stage._caches) for stage in stages) <= 2
 
 
-def test_measurements_fill_caches_with_nothing_and_send_nothing_again(divided: Divided) -> None:
+def test_measurements_fill_caches_without_sending_rows_again(divided: Divided) -> None:
     target, cluster = divided("tied")
     kv = target.runner.new_cache(300)
     kv.fill(200)
@@ -584,12 +588,12 @@ def test_no_division_makes_the_slowest_machine_faster(
     assert slowest_s(counts, powers) <= best * (1 + 1e-12)
 
 
-def test_shares_follow_each_other() -> None:
+def test_shares_of_layers_are_contiguous() -> None:
     assert shares_of([2, 0, 3]) == [LayerRange(0, 2), LayerRange(0, 0), LayerRange(2, 5)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_orders_travel_with_every_bit(dtype: torch.dtype) -> None:
+def test_commands_survive_serialization_bit_for_bit(dtype: torch.dtype) -> None:
     rows = torch.randn(3, 7).to(dtype)
     cache_order = CacheRequest(3, (0, 2), 17, 64, False)
     order = PassRequest(
@@ -605,7 +609,7 @@ def test_orders_travel_with_every_bit(dtype: torch.dtype) -> None:
     assert found.sequences == order.sequences
 
 
-def test_what_lies_here_is_planned_without_layers(divided: Divided, load: LoadTarget) -> None:
+def test_the_clients_own_part_is_planned_without_layers(divided: Divided, load: LoadTarget) -> None:
     target, whole = divided("pebble")[0], load("pebble", "float64")
     assert isinstance(target.runner, ClusterRunner)
     assert target.plan.weights_bytes < whole.plan.weights_bytes / 2

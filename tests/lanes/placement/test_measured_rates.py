@@ -46,7 +46,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("name", ["qwen 3.5", "gemma 4 E2B", "lfm 2"])
-def test_layers_that_hold_states_or_heads_of_their_own_are_measured(
+def test_recurrent_layers_and_layers_with_their_own_sizes_are_measured(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "model"
@@ -65,7 +65,7 @@ def test_a_model_that_transformers_runs_has_no_policy(
     assert "never offloaded" in capsys.readouterr().err
 
 
-def test_rates_of_this_machine_are_measured_once_and_kept(
+def test_rates_of_this_machine_are_measured_once_and_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfers, "_READ_BYTES", transfers.PIECE_BYTES)

@@ -96,7 +96,7 @@ def pid_of(place: str) -> int:
     return int(found[1])
 
 
-def test_thirty_texts_and_those_of_twenty_killed_stages_are_the_same(
+def test_thirty_texts_and_those_of_twenty_killed_stages_are_equal(
     token: None, whole: Target
 ) -> None:
     read = read_prompts(prompts_dir() / "in_domain.jsonl", 30)
@@ -122,7 +122,7 @@ def test_thirty_texts_and_those_of_twenty_killed_stages_are_the_same(
         assert num_met >= 5
 
 
-def test_with_a_delay_for_each_hop_trees_bring_almost_all_of_their_tokens(token: None) -> None:
+def test_with_a_delay_per_hop_trees_keep_almost_all_of_their_tokens(token: None) -> None:
     read = read_prompts(prompts_dir() / "in_domain.jsonl", 6)
     prompts = [user_says(prompt.turns[0]) for prompt in read]
     with three_stages("--delay-ms", "20") as address, divided(address) as target:
@@ -138,7 +138,9 @@ def test_with_a_delay_for_each_hop_trees_bring_almost_all_of_their_tokens(token:
         assert gain >= 0.85 * accepted
 
 
-def test_who_has_another_token_is_not_let_in(token: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_with_another_token_is_refused(
+    token: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with three_stages() as address:
         command = [sys.executable, "-m", "medusa_core", "generate", "--cluster", address]
         wrong = {**os.environ, "RAY_AUTH_TOKEN": "0" * 64}

@@ -171,7 +171,7 @@ def vocabularies(folder: Path) -> list[Path]:
     ]
 
 
-def test_vocabularies_give_the_tokens_that_are_written_beside_them(folder: Path) -> None:
+def test_vocabularies_give_the_expected_tokens(folder: Path) -> None:
     seen = set()
     for path in vocabularies(folder):
         try:

@@ -54,7 +54,7 @@ EXPECTED = {
 }
 
 
-def test_what_fails_of_llama_servers_tests_is_known(tmp_path: Path) -> None:
+def test_failures_of_llama_servers_tests_are_known(tmp_path: Path) -> None:
     try:
         outcomes = llama_server_tests.run(tmp_path)
     except subprocess.CalledProcessError:

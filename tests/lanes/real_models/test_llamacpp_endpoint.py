@@ -66,11 +66,11 @@ def greedy(num_tokens: int) -> GenerateSettings:
     return GenerateSettings(rule="greedy", max_new_tokens=num_tokens)
 
 
-def test_its_models_are_listed(address: str) -> None:
+def test_models_of_a_llama_server_are_listed(address: str) -> None:
     assert [one.model_id for one in fetch_models(address, "llama", KEY)] == ["smol"]
 
 
-def test_it_answers_alike_and_within_the_limit(address: str) -> None:
+def test_a_llama_server_answers_deterministically_and_within_the_limit(address: str) -> None:
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_of_llama(address))
@@ -85,7 +85,7 @@ def test_it_answers_alike_and_within_the_limit(address: str) -> None:
     run(work())
 
 
-def test_stopping_ends_its_answer(address: str) -> None:
+def test_stopping_ends_the_servers_answer(address: str) -> None:
     async def work() -> None:
         ended: list[GenerationDone] = []
         async with remote_client() as client:

@@ -40,7 +40,7 @@ def test_every_drafter_gives_the_same_json_as_plain_decoding(
                 check_same_tokens(plain, drafted)
 
 
-def test_masked_guesses_bring_more_on_a_real_model(real_model: Find) -> None:
+def test_masked_drafts_increase_tokens_per_step_on_a_real_model(real_model: Find) -> None:
     target = loaded(real_model("smollm2"))
     settings = replace(GREEDY, drafter="composite", tree_rows=16)
     prompts = [BenchPrompt("1", "json", (PROMPT,))]

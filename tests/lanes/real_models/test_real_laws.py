@@ -54,7 +54,7 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
 
 
 @pytest.mark.parametrize("name", EVERY_MODEL)
-def test_weights_take_what_was_planned(name: str, real_model: Find) -> None:
+def test_weights_take_the_planned_memory(name: str, real_model: Find) -> None:
     target = loaded(real_model(name))
     held = target.weights_bytes  # a norm's float32 copies are planned and not counted here
     assert held <= target.plan.weights_bytes <= 1.001 * held
@@ -69,7 +69,7 @@ def test_the_first_model_has_its_shipped_heads(real_model: Find) -> None:
 
 
 @pytest.mark.parametrize("name", list(LLAMA_CPP))
-def test_logits_lie_nearer_to_float32_than_llama_cpps(name: str, real_model: Find) -> None:
+def test_logits_are_nearer_to_float32_than_llama_cpps(name: str, real_model: Find) -> None:
     path = real_model(name)
     target = loaded(path)
     token_ids = target.tokenizer.encode(TEXT)

@@ -79,7 +79,7 @@ def all_at_once(served: Served) -> list[str]:
         return [text for text, _ in pool.map(lambda one: stream(served, one), QUESTIONS)]
 
 
-def test_two_hundred_streams_at_once_are_those_alone(smollm2: ServedProcess) -> None:
+def test_two_hundred_concurrent_streams_equal_single_ones(smollm2: ServedProcess) -> None:
     assert len(set(QUESTIONS)) == NUM_STREAMS
     process = psutil.Process(smollm2.process.pid)
     alone = [stream(smollm2, question)[0] for question in QUESTIONS]
@@ -95,7 +95,7 @@ def test_two_hundred_streams_at_once_are_those_alone(smollm2: ServedProcess) -> 
     assert grown < 50
 
 
-def test_two_hundred_clients_that_are_killed_leave_nothing(smollm2: ServedProcess) -> None:
+def test_two_hundred_killed_clients_leave_no_request_behind(smollm2: ServedProcess) -> None:
     question = body("Tell a long story.", stream=True, max_tokens=1000, logit_bias={"2": -100})
     content = json.dumps(question).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost:{smollm2.port}\r\n"
@@ -114,7 +114,7 @@ def test_two_hundred_clients_that_are_killed_leave_nothing(smollm2: ServedProces
     assert stream(smollm2, QUESTIONS[0])[0]
 
 
-def test_the_first_byte_comes_soon_behind_the_engines(smollm2: ServedProcess) -> None:
+def test_the_first_byte_follows_the_engines_first_token_soon(smollm2: ServedProcess) -> None:
     beyond = []
     address = smollm2.url("/v1/chat/completions")
     with httpx2.Client(timeout=60) as client:
@@ -135,7 +135,7 @@ def test_the_first_byte_comes_soon_behind_the_engines(smollm2: ServedProcess) ->
     assert p95 <= MOST_OVERHEAD_S
 
 
-def test_eight_clients_get_more_tokens_than_one(smollm2: ServedProcess) -> None:
+def test_eight_clients_get_more_tokens_per_second_than_one(smollm2: ServedProcess) -> None:
     address = smollm2.url("/v1/chat/completions")
 
     def answered(client: httpx2.Client, question: str) -> int:

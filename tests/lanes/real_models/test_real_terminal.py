@@ -15,7 +15,9 @@ QUESTION = "What is the capital of France? Answer in one short sentence."
 EXACT = ("--set", "rule", "greedy", "--set", "max_new_tokens", "40", "--no-learned")
 
 
-def test_a_chat_and_a_pipe_say_the_same(real_model: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_chat_and_a_pipe_give_the_same_answer(
+    real_model: Callable[[str], Path], tmp_path: Path
+) -> None:
     smollm = real_model(SMOLLM)
     chat = Typist("run", str(smollm), *EXACT, "--data-dir", str(tmp_path), size=(50, 400))
     try:

@@ -33,7 +33,7 @@ def message_of(answer: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_a_call_and_its_result_make_a_conversation(real: Served) -> None:
+def test_a_call_and_its_result_form_a_conversation(real: Served) -> None:
     options: dict[str, Any] = {"parallel_tool_calls": False, "max_tokens": 100}
     first = asked(real, QUESTION, tool_choice="required", **options)
     (call,) = message_of(first)["tool_calls"]

@@ -101,7 +101,7 @@ def templates() -> list[Path]:
         pytest.skip(MISSING + "llama.cpp's templates")
 
 
-def test_70_templates_show_their_format(templates: list[Path]) -> None:
+def test_the_reasoning_format_of_70_templates_is_learned(templates: list[Path]) -> None:
     assert len(templates) == 70
     found: dict[str, tuple[ReasoningFormat, ThinkingSwitch]] = {}
     for path in templates:
@@ -154,7 +154,9 @@ def written_answer(template: ChatTemplate) -> tuple[str, bool] | None:
 
 
 @pytest.mark.parametrize("has_text", [False, True], ids=["special", "with text"])
-def test_reasoning_before_a_call_is_apart_from_it(templates: list[Path], has_text: bool) -> None:
+def test_reasoning_before_a_call_is_parsed_apart_from_it(
+    templates: list[Path], has_text: bool
+) -> None:
     num_read = 0
     for path in templates:
         template = ChatTemplate(path.read_text(encoding="utf-8"), TOKENS)

@@ -165,7 +165,7 @@ def folder() -> Path:
         pytest.skip(MISSING + "llama.cpp's templates")
 
 
-def test_every_template_shows_every_conversation(folder: Path) -> None:
+def test_every_template_renders_every_conversation(folder: Path) -> None:
     paths = sorted((folder / "templates").glob("*.jinja"))
     assert len(paths) == 70
     counts: Counter[str] = Counter()
@@ -179,7 +179,7 @@ def test_every_template_shows_every_conversation(folder: Path) -> None:
     assert set(counts) == {"·"}
 
 
-def test_a_longer_conversation_begins_as_the_shorter_one(folder: Path) -> None:
+def test_the_prompt_of_a_longer_conversation_begins_with_the_shorter_one(folder: Path) -> None:
     plain = (RULE, ASK, ANSWER, MORE, AGAIN, THIRD)
     unusual = (
         *(RULE, SECOND, ASK, ANSWER, LATER, MORE, AGAIN, THIRD, ASK, ANSWER, AGAIN, SECOND),

@@ -110,7 +110,7 @@ def described(shape: ToolCallFormat) -> str:
     return f"{shape.style.value:10} {shown.strip()!r}"
 
 
-def test_every_template_that_takes_functions_has_a_form_that_is_read_back(folder: Path) -> None:
+def test_calls_of_every_template_with_functions_parse_back(folder: Path) -> None:
     paths = sorted((folder / "templates").glob("*.jinja"))
     assert len(paths) == 70
     without, not_written, wrong = set(), set(), {}

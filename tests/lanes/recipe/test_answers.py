@@ -34,7 +34,7 @@ def test_batched_answers_equal_answers_made_one_by_one(network: PebbleNetwork) -
         assert list(answer.answer_ids) == greedy_one_by_one(network, prompt, 20)
 
 
-def test_an_answer_that_ended_holds_nothing_after_its_end(network: PebbleNetwork) -> None:
+def test_a_finished_answer_has_nothing_after_its_end(network: PebbleNetwork) -> None:
     end_id = greedy_one_by_one(network, [0, 3, 9, 1, 4], 5)[2]
     prompts = [[0, 3, 9, 1, 4], [0, 3, 7, 8, 2, 1, 4], [0, 3, 17, 1, 4]]
     answers = generate_answers(network, prompts, GenerationOptions(30, end_id, bf16=False))
@@ -43,7 +43,7 @@ def test_an_answer_that_ended_holds_nothing_after_its_end(network: PebbleNetwork
     assert all(end_id not in answer.answer_ids[:-1] for answer in answers)
 
 
-def test_samples_are_written_with_each_turn_behind_the_ones_before(network: PebbleNetwork) -> None:
+def test_samples_contain_each_turn_after_the_earlier_ones(network: PebbleNetwork) -> None:
     tokenizer = train_tokenizer([d.text for d in make_documents(4000, 1)], NARROW.vocab_size)
     prompts = [
         BenchPrompt("a", "talk", ("Hello", "And *you*?")),

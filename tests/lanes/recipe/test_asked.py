@@ -15,7 +15,7 @@ def documents() -> list[Document]:
     return [*spoken, *spoken, Document("book", (Segment("text", "once"),))]
 
 
-def test_what_is_asked_are_first_questions_none_twice() -> None:
+def test_prompts_are_first_questions_without_duplicates() -> None:
     requested = asked_in(documents(), 20, 7, most=0.5)
     assert len(requested) == len(set(requested)) == 10  # of its only source half
     assert requested == asked_in(documents(), 20, 7, most=0.5)

@@ -28,7 +28,7 @@ print(sorted({{"torch", "numpy"}} & set(sys.modules)))
 """
 
 
-def test_the_folder_runs_from_anywhere_and_its_modules_hide_no_others(tmp_path: Path) -> None:
+def test_the_recipe_runs_from_any_folder_and_shadows_no_modules(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", HELP], capture_output=True, text=True, cwd=tmp_path, check=True
     )
@@ -36,7 +36,7 @@ def test_the_folder_runs_from_anywhere_and_its_modules_hide_no_others(tmp_path: 
     assert done.stdout.splitlines()[-3:] == ["0", "[]", "[]"]
 
 
-def test_a_table_is_counted_in_answers_to_rows(
+def test_a_phrase_table_is_counted_in_answers_to_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RECIPES, "small", tiny_recipe())

@@ -17,7 +17,7 @@ from recipe.rounds import keep_some
 from recipe.tokenizer import begins_word, ends_sentence, train_tokenizer
 
 
-def test_flaws_are_words_that_complete_a_run_seen_before() -> None:
+def test_flaws_are_words_that_complete_a_repeated_run() -> None:
     pieces = Pieces([True] * 40, [False] * 40)
     rng = random.Random(0)
     answers = [
@@ -33,7 +33,7 @@ def test_flaws_are_words_that_complete_a_run_seen_before() -> None:
     assert not flaws(answers, 3, 3, others, rng)
 
 
-def test_an_answer_should_have_ended_before_it_began_to_repeat_itself() -> None:
+def test_an_answer_should_have_ended_before_its_first_repetition() -> None:
     stop = 39
     pieces = Pieces([False] * 40, [token_id == stop for token_id in range(40)])
     prompt = (0, 3, 4)
@@ -78,7 +78,7 @@ def test_a_shortened_answer_keeps_its_first_and_last_paragraphs() -> None:
     assert [s.text for s in shortened(requested, 120).segments] == [text, short]
 
 
-def test_rounds_of_the_polish_share_all_steps() -> None:
+def test_rounds_of_the_polish_divide_all_steps_among_them() -> None:
     polish = RECIPES["small"].polishes[0]
     polish = replace(polish, num_rounds=4, schedule=replace(polish.schedule, num_steps=10))
     rounds = [
@@ -89,7 +89,7 @@ def test_rounds_of_the_polish_share_all_steps() -> None:
 
 
 @pytest.mark.parametrize("name", ["repetition", "no_end"])
-def test_what_is_wrong_with_an_answer_can_be_unlearned(name: str, network: PebbleNetwork) -> None:
+def test_flaws_of_an_answer_can_be_unlearned(name: str, network: PebbleNetwork) -> None:
     group = [Flaw((0, 3, 9, 1, 4, 20, 21, 20, 21), (7, 8), 9), Flaw((0, 3, 4, 7, 7), (), 4)]
     before = getattr(against(network, group, 5, 0.9, bf16=False), name)
     before.backward()
@@ -100,7 +100,7 @@ def test_what_is_wrong_with_an_answer_can_be_unlearned(name: str, network: Pebbl
 
 
 @torch.no_grad()
-def test_the_losses_of_flaws_are_those_of_the_marked_places_alone(network: PebbleNetwork) -> None:
+def test_the_losses_of_flaws_cover_the_marked_positions_only(network: PebbleNetwork) -> None:
     ids = (0, 3, 9, 1, 4, 20, 21, 20, 21)
     row = torch.tensor([ids])
     states = network.hidden_states(row, document_mask(torch.zeros_like(row)))[0]
@@ -117,7 +117,7 @@ def test_the_losses_of_flaws_are_those_of_the_marked_places_alone(network: Pebbl
     assert float(against(network, [Flaw(ids, (), 6)], 5, likely, bf16=False).no_end) == 0
 
 
-def test_a_share_of_earlier_weights_is_kept(network: PebbleNetwork) -> None:
+def test_a_moving_average_keeps_a_share_of_earlier_weights(network: PebbleNetwork) -> None:
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     with torch.no_grad():
         for parameter in network.parameters():

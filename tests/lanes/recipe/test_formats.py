@@ -46,7 +46,7 @@ def by_the_network(model: Path) -> float:
     return float(nats) / math.log(2) / output
 
 
-def test_the_engine_measures_what_the_trainer_measures(rows: Path) -> None:
+def test_engine_and_trainer_measure_the_same(rows: Path) -> None:
     model, _ = demo_model()
     found = bits_by_format(model, rows, ["fp32", "q4"])
     assert found["fp32"] == pytest.approx(by_the_network(model), rel=1e-4)
@@ -54,7 +54,7 @@ def test_the_engine_measures_what_the_trainer_measures(rows: Path) -> None:
     assert found["q4"] == pytest.approx(found["fp32"], rel=0.2)
 
 
-def test_it_is_a_command(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measuring_formats_is_a_command(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "--rows", str(rows), "--formats", "bf16", "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == {"bf16"}
     assert main(["eval", "--formats", "bf16"]) == 1

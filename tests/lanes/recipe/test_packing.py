@@ -28,7 +28,7 @@ def test_no_token_of_a_packed_row_sees_another_document(pack) -> None:  # type: 
 
 
 @pytest.mark.parametrize("pack", [pack_stream, pack_whole])
-def test_attention_document_by_document_equals_the_masked_one(pack) -> None:  # type: ignore[no-untyped-def]
+def test_attention_per_document_equals_the_masked_one(pack) -> None:  # type: ignore[no-untyped-def]
     rows: PackedRows = pack(encoded(9, 12, 8, 20, 11, 3), 31)
     batch = make_batch(rows, np.arange(len(rows)), 0.3)
     runs = document_runs(batch.document_ids)
@@ -39,7 +39,7 @@ def test_attention_document_by_document_equals_the_masked_one(pack) -> None:  # 
     torch.testing.assert_close(network.hidden_states(batch.input_ids, runs), masked)
 
 
-def test_whole_packing_cuts_no_document_and_leaves_out_only_those_too_long() -> None:
+def test_whole_packing_cuts_no_document_and_omits_only_those_too_long() -> None:
     documents = encoded(9, 40, 12, 8, 20, 11)
     rows = pack_whole(documents, 31)
     packed = {
@@ -71,13 +71,13 @@ def test_documents_end_with_their_row_even_if_the_next_has_the_same_number() -> 
     assert document_runs(numbers) == [3, 1, 1, 1]
 
 
-def test_no_target_lies_in_another_document_than_its_input() -> None:
+def test_no_target_is_in_another_document_than_its_input() -> None:
     rows = pack_stream(encoded(10, 10, 13), 31)
     batch = make_batch(rows, np.array([0]), prompt_weight=1.0)
     assert (batch.weights[0] == 0).nonzero().flatten().tolist() == [9, 19]
 
 
-def test_documents_come_out_of_their_rows_as_they_went_in(tmp_path: Path) -> None:
+def test_unpacked_documents_equal_the_packed_ones(tmp_path: Path) -> None:
     documents = encoded(20, 30, 8, 14)
     pack_whole(documents, 60).save(tmp_path / "rows.npz")
     rows = PackedRows.load(tmp_path / "rows.npz")

@@ -24,7 +24,7 @@ from recipe.tokenizer import train_tokenizer
 from tests.lanes.recipe.toy_recipe import TINY, tiny_recipe, write_rows
 
 
-def test_a_round_asks_so_many_prompts_of_each_source(tmp_path: Path) -> None:
+def test_a_round_takes_the_set_number_of_prompts_of_each_source(tmp_path: Path) -> None:
     source = Source("rows", 1.0, 1.0, 1.0, num_asked=3)
     recipe = replace(tiny_recipe(), sources=(source, Source("others", 1.0, 1.0)))
     tokenizer = train_tokenizer(["hens and foxes 0123456789"] * 20, 300)
@@ -45,7 +45,7 @@ def test_a_round_asks_so_many_prompts_of_each_source(tmp_path: Path) -> None:
     assert requested[0] == requested[1] != requested[2]
 
 
-def test_where_ends_dont_count_answers_that_only_dont_end_are_no_flaws(
+def test_without_penalized_ends_unfinished_answers_are_no_flaws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny_recipe()
@@ -65,7 +65,7 @@ def test_where_ends_dont_count_answers_that_only_dont_end_are_no_flaws(
 
 
 @pytest.mark.parametrize("num_tune_rows", [0, 3])
-def test_a_polish_learns_from_rows_of_both_kinds_by_their_number(num_tune_rows: int) -> None:
+def test_a_polish_weighs_rows_of_both_kinds_by_their_number(num_tune_rows: int) -> None:
     numbers = replace(tiny_recipe().polishes[0], num_tune_rows=num_tune_rows)
     run = PolishRun(numbers, 0, 5, equals_id=1, end_id=1, bf16=False)
     generator = np.random.default_rng(0)

@@ -133,7 +133,7 @@ def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
         assert all(torch.equal(whole[key], sliced[key]) for key in whole)
 
 
-def test_each_stage_does_its_share(
+def test_each_stage_runs_its_share_of_steps(
     data_dir: Path, tmp_path: Path, fewer_held_out: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     polished, output = [], []
@@ -154,7 +154,7 @@ def test_each_stage_does_its_share(
     assert output == [tiny_recipe().phrases.num_answers // 2]
 
 
-def test_a_run_within_a_time_does_as_much_as_fits(
+def test_a_run_with_a_time_limit_does_as_much_as_fits(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sum(costs(tiny_recipe()).values())
@@ -164,7 +164,7 @@ def test_a_run_within_a_time_does_as_much_as_fits(
     assert shares == pytest.approx({"pretrain": 0.57}, rel=1e-3)
 
 
-def test_the_pace_is_tried_out_by_steps_that_change_nothing(data_dir: Path, tmp_path: Path) -> None:
+def test_the_pace_is_measured_by_steps_that_change_nothing(data_dir: Path, tmp_path: Path) -> None:
     recipe, run_dir = tiny_recipe(), tmp_path / "out/run"
     assert not run(data_dir, tmp_path / "out", slice_s=0.0)
     before = sorted(run_dir.iterdir())

@@ -38,7 +38,7 @@ class TargetAsHead(HeadsModule):
         return self.scores
 
 
-def test_drawn_answers_are_what_the_engine_draws_and_heads_that_know_the_noise_guess_them(
+def test_sampled_answers_equal_the_engines_and_noise_aware_heads_draft_them(
     network: PebbleNetwork, tmp_path: Path
 ) -> None:
     target = load_target(write_tiny(tmp_path))  # its states aren't read
@@ -62,7 +62,7 @@ def test_drawn_answers_are_what_the_engine_draws_and_heads_that_know_the_noise_g
         assert true_ranks(head, data, 5).flatten().tolist().count(0) < 20
 
 
-def test_heads_that_know_how_sure_they_may_be_have_no_error() -> None:
+def test_calibrated_heads_have_no_calibration_error() -> None:
     sure = torch.tensor([0.75] * 8 + [0.25] * 4)
     came = torch.tensor([True] * 6 + [False] * 2 + [True] + [False] * 3)
     found = reliability(sure, came)
@@ -75,7 +75,7 @@ def test_heads_that_know_how_sure_they_may_be_have_no_error() -> None:
     assert crossed.error == pytest.approx(0.9)
 
 
-def test_reliabilities_read_the_heads_own_guesses(network: PebbleNetwork) -> None:
+def test_reliabilities_are_computed_of_the_heads_own_drafts(network: PebbleNetwork) -> None:
     hidden = torch.randn(
         40, NARROW.hidden_size, generator=torch.Generator().manual_seed(2)
     ).bfloat16()

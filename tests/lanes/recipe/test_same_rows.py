@@ -22,16 +22,16 @@ def digest(documents: Sequence[Document]) -> str:
 
 
 @pytest.mark.parametrize("size", ROWS)
-def test_the_own_chat_rows_are_those_of_the_shipped_weights(size: str) -> None:
+def test_the_bundled_chat_rows_are_those_of_the_shipped_weights(size: str) -> None:
     recipe = RECIPES[size]
     assert digest(make_documents(recipe.template_tokens, recipe.seed)) == ROWS[size]
 
 
-def test_the_sums_are_those_of_the_shipped_weights() -> None:
+def test_checksums_match_the_shipped_weights() -> None:
     assert digest(make_sums(50_000, SEED)) == "0624e862ef1791de"
 
 
-def test_rows_are_mixed_in_the_same_order(tmp_path: Path) -> None:
+def test_rows_are_shuffled_in_the_same_order(tmp_path: Path) -> None:
     recipe = tiny_recipe()
     mixture = read_mixture(write_rows(tmp_path / "rows"), recipe.sources, recipe.seed)
     assert [digest(part) for part in (mixture.pretrain, mixture.tune, mixture.polish)] == [

@@ -46,7 +46,7 @@ def test_every_shipped_tree_has_its_rows_its_parents_and_no_deeper_path_than_hea
         assert all(path[:-1] in paths for path in paths if len(path) > 1)
 
 
-def test_the_shipped_config_is_the_small_recipes() -> None:
+def test_the_shipped_config_is_that_of_the_small_recipe() -> None:
     config = json.loads((demo_model_dir() / "config.json").read_text())
     size = RECIPES["small"].size
     assert config["hidden_size"] == size.hidden_size

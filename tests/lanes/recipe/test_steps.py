@@ -37,7 +37,7 @@ def test_the_compiled_network_gives_the_same_loss_and_gradients(
 
 @pytest.mark.parametrize("shape", [(3, 64, 64), (2, 32, 96)])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
-def test_muon_makes_the_singular_values_about_one(
+def test_muon_makes_all_singular_values_about_one(
     shape: tuple[int, int, int], dtype: torch.dtype
 ) -> None:
     result = orthogonalise(torch.randn(shape) * 5.0, dtype)
@@ -50,7 +50,7 @@ def test_muon_makes_the_singular_values_about_one(
 
 
 @pytest.mark.parametrize(("bf16", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_muon_multiplies_in_what_is_trained_in(
+def test_muon_multiplies_in_the_training_dtype(
     bf16: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[torch.dtype] = []

@@ -35,7 +35,7 @@ def test_digits_are_single_tokens() -> None:
     assert len(tokenizer.encode("1234").ids) == 4
 
 
-def test_a_row_that_goes_round_in_circles_is_left_out() -> None:
+def test_a_row_that_repeats_itself_is_omitted() -> None:
     circle = "and then he went to the shop " * 3
     sane = "First he went to the shop. Then she saw the sea, and they all sat down to eat."
     for text, kept in ((circle, False), (sane, True)):

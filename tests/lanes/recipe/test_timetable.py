@@ -47,7 +47,7 @@ def test_the_small_recipe_costs_what_was_measured() -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_share_of_a_stage_costs_that_share_and_leaves_the_others(stage: str) -> None:
+def test_a_share_of_a_stage_costs_that_share_and_changes_no_other_stage(stage: str) -> None:
     half, whole = costs(scaled(SMALL, stage, 0.5)), costs(SMALL)
     for name in STAGES:
         assert half[name] == pytest.approx(whole[name] * (0.5 if name == stage else 1), rel=1e-3)
@@ -61,7 +61,7 @@ def test_a_share_of_a_stage_costs_that_share_and_leaves_the_others(stage: str) -
     ids=str,
 )
 @pytest.mark.parametrize("minutes", [20, 60, 150])
-def test_all_is_done_within_the_time(
+def test_everything_is_done_within_the_time_limit(
     minutes: float, slowness: dict[str, float], tmp_path: Path
 ) -> None:
     machine = Machine(tmp_path, PACE / 3, **slowness)
@@ -72,7 +72,7 @@ def test_all_is_done_within_the_time(
     assert all(0 < share < 1 for share in machine.shares.values())
 
 
-def test_where_there_is_time_or_no_end_all_is_done(tmp_path: Path) -> None:
+def test_with_enough_or_unlimited_time_everything_is_done(tmp_path: Path) -> None:
     for number, within_s in enumerate((None, 200 * 60.0)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -82,7 +82,7 @@ def test_where_there_is_time_or_no_end_all_is_done(tmp_path: Path) -> None:
         assert machine.tried == (within_s is not None)
 
 
-def test_a_stage_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+def test_a_resumed_stage_keeps_its_settings(tmp_path: Path) -> None:
     first = Machine(tmp_path, PACE)
     first.do(first.timetable(75 * 60), "pretrain")
     assert json.loads((tmp_path / SHARES_FILE).read_text()).keys() == {"pretrain"}
@@ -100,7 +100,7 @@ def test_a_stage_goes_on_as_it_was_begun(tmp_path: Path) -> None:
     )
 
 
-def test_too_short_a_time_is_said_at_once(tmp_path: Path) -> None:
+def test_too_short_a_time_is_reported_at_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path, PACE)
     with pytest.raises(TrainingError, match=r"2\.9 minutes for what takes 158") as error:
         machine.do(machine.timetable(3 * 60 + 2), *STAGES)
@@ -108,7 +108,7 @@ def test_too_short_a_time_is_said_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / SHARES_FILE).exists()
 
 
-def test_a_stage_that_failed_says_nothing_of_the_pace(tmp_path: Path) -> None:
+def test_a_failed_stage_doesnt_change_the_pace(tmp_path: Path) -> None:
     machine = Machine(tmp_path, PACE)
     timetable = machine.timetable(75 * 60)
     with pytest.raises(RuntimeError), timetable.stage("pretrain"):
@@ -117,7 +117,7 @@ def test_a_stage_that_failed_says_nothing_of_the_pace(tmp_path: Path) -> None:
     assert machine.tried == 2
 
 
-def test_other_numbers_cost_otherwise() -> None:
+def test_other_sizes_have_other_costs() -> None:
     fewer = replace(SMALL, sources=SMALL.sources[:2])
     assert costs(fewer)["polish"] < costs(SMALL)["polish"]
     assert costs(fewer)["tune"] == costs(SMALL)["tune"]

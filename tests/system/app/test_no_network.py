@@ -63,7 +63,7 @@ run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), use)
 """
 
 
-def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
+def test_the_whole_application_opens_no_connection_by_itself(tmp_path: Path) -> None:
     # A machine that was connected is asked only once a model there is chosen.
     lab = Endpoint("http://192.0.2.1/v1", "the lab", has_key=True, models=("small",))
     Endpoints(tmp_path / "config").add(lab)

@@ -65,7 +65,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the superuser's rights are dropped as here")
-def test_one_can_chat_and_is_told_what_is_not_kept(folder: Path) -> None:
+def test_on_a_read_only_disk_one_can_chat_and_is_told_that_nothing_is_saved(folder: Path) -> None:
     known = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
     known |= {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(folder)}
     ran = subprocess.run(

@@ -170,7 +170,7 @@ class Visit:
     ("name", "in_a_file"),
     [(name, False) for name in (*WITH_STATES, *WITHOUT)] + [(name, True) for name in IN_A_FILE],
 )
-def test_a_model_of_today_is_opened_and_talked_to(
+def test_current_model_families_are_loaded_and_answer(
     name: str,
     in_a_file: bool,
     run: Run,
@@ -200,7 +200,7 @@ def test_a_model_of_today_is_opened_and_talked_to(
 
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("name", THROUGH)
-def test_a_model_that_transformers_runs_is_opened_and_talked_to(
+def test_a_model_that_transformers_runs_is_loaded_and_answers(
     name: str,
     run: Run,
     engine: SharedEngine,

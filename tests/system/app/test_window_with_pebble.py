@@ -67,7 +67,7 @@ def window(opened: MainWindow) -> MainWindow:
     return opened
 
 
-def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
+def test_the_built_in_model_is_ready_and_named(window: MainWindow) -> None:
     loaded = window.loaded_model.status.loaded
     assert loaded is not None
     assert loaded.num_heads >= 3
@@ -78,7 +78,7 @@ def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
     assert {choice.name for choice in loaded.rules} >= {"greedy", "sample"}
 
 
-def test_an_answer_streams_in_marked_as_its_steps_say(
+def test_an_answer_streams_with_the_marks_of_its_steps(
     qtbot: QtBot, window: MainWindow, slow_engine: SharedEngine
 ) -> None:
     lengths: set[int] = set()
@@ -161,7 +161,7 @@ def test_rule_and_drafter_can_be_switched_between_answers(qtbot: QtBot, window: 
     ]
 
 
-def test_a_prompt_longer_than_the_context_is_refused_and_given_back(
+def test_a_prompt_longer_than_the_context_is_refused_and_restored(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     prompt = "Please remember this. " * 600
@@ -177,7 +177,7 @@ def test_a_prompt_longer_than_the_context_is_refused_and_given_back(
 
 
 @pytest.mark.expects_errors
-def test_a_broken_model_is_explained_and_the_window_lives_on(
+def test_a_broken_model_is_explained_and_the_window_keeps_working(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     opened = open_window(start_engine, (tmp_path / "nothing", None))
@@ -191,7 +191,7 @@ def test_a_broken_model_is_explained_and_the_window_lives_on(
     assert opened.page.composer.text == "Anyone?"
 
 
-def test_stopping_twice_or_without_an_answer_does_no_harm(
+def test_stopping_twice_or_without_an_answer_has_no_effect(
     qtbot: QtBot, window: MainWindow, engine: SharedEngine
 ) -> None:
     window.chat.stop()
@@ -203,7 +203,7 @@ def test_stopping_twice_or_without_an_answer_does_no_harm(
     assert ask(qtbot, window, "Who are you?").content.text
 
 
-def test_its_own_answer_is_an_equilibrium_until_a_token_is_changed(
+def test_a_models_own_answer_is_an_equilibrium_until_a_token_is_changed(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     answer = ask(qtbot, window, STORY)
@@ -223,7 +223,7 @@ def test_its_own_answer_is_an_equilibrium_until_a_token_is_changed(
     assert panel.shown.cells[first + 19].output == cells[first + 20].text
 
 
-def test_side_by_side_medusa_writes_what_plain_decoding_writes(
+def test_compared_side_by_side_medusa_writes_the_text_of_plain_decoding(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     dialog = window.insight.open_compare()
@@ -243,7 +243,7 @@ def test_side_by_side_medusa_writes_what_plain_decoding_writes(
     assert medusa.clock_s > 0
 
 
-def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_token_of_an_answer_has_a_card(qtbot: QtBot, window: MainWindow) -> None:
     window.page.settings_panel.choose_rule("sample")
     answer = ask(qtbot, window, STORY)
     assert answer.done is not None
@@ -257,7 +257,7 @@ def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow)
     window.page.settings_panel.choose_rule("greedy")
 
 
-def test_a_chat_longer_than_the_context_goes_on_and_says_what_is_left_out(
+def test_a_chat_longer_than_the_context_continues_and_says_what_is_omitted(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     """Where a full context was a dead end, "hello there" is answered, however long the chat is."""
@@ -295,7 +295,7 @@ def test_a_system_prompt_is_read_and_counted_before_it_is_sent(
     assert answer.done.num_prompt_tokens == counted
 
 
-def test_the_strip_says_that_the_demo_is_too_small_to_gain(
+def test_the_strip_says_that_the_demo_model_is_too_small_to_gain(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     strip = window.page.strip
@@ -307,7 +307,7 @@ def test_the_strip_says_that_the_demo_is_too_small_to_gain(
     qtbot.waitUntil(lambda: "GiB free" in strip.memory_label.text(), timeout=TIMEOUT_MS)
 
 
-def test_a_seed_repeats_an_answer_and_a_longest_answer_ends_it(
+def test_a_seed_repeats_an_answer_and_the_token_limit_ends_it(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     settings_panel = window.page.settings_panel

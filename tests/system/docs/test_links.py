@@ -107,7 +107,7 @@ def test_links_become_those_of_the_site() -> None:
     assert of("```\n[a](docs/a.md)\n```") == "```\n[a](docs/a.md)\n```"
 
 
-def test_pictures_of_the_documents_are_small_and_shown() -> None:
+def test_pictures_of_the_documents_are_small_and_used() -> None:
     pictures = [path for path in site_files() if path.endswith(".png")]
     assert sum((ROOT / path).stat().st_size for path in pictures) <= 1_500_000
     shown = {

@@ -22,7 +22,7 @@ def all_texts() -> str:
     return FIELD.sub("…", JOINED.sub("", "\n".join(sources)))
 
 
-def test_there_are_messages_on_the_page() -> None:
+def test_the_troubleshooting_page_lists_messages() -> None:
     assert len(MESSAGES) >= 40
     assert len(set(MESSAGES)) == len(MESSAGES)
 

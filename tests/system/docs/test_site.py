@@ -33,7 +33,7 @@ class Fetched(HTMLParser):
         self.addresses += [value or "" for name, value in attrs if name == FETCHED.get(tag)]
 
 
-def test_the_way_through_the_site_names_every_page_once() -> None:
+def test_the_sites_navigation_names_every_page_once() -> None:
     named = re.findall(r"^ +- [^:#]+: (\S+\.md)$", CONFIG.read_text("utf-8"), re.MULTILINE)
     pages = {place for place in site_files().values() if place.endswith(".md")}
     records = {page for page in pages if re.match(r"decisions/\d", page)}
@@ -46,7 +46,7 @@ def test_every_decision_is_in_their_list() -> None:
     assert listed == sorted(path.name for path in folder.glob("0*.md"))
 
 
-def test_what_a_page_fetches_is_seen() -> None:
+def test_resources_that_a_page_loads_are_detected() -> None:
     seen = Fetched()
     seen.feed('<link href="https://a.org/x.css"><script src="y.js"></script><a href="//b.org">')
     assert seen.addresses == ["https://a.org/x.css", "y.js"]

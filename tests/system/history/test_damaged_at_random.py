@@ -72,14 +72,14 @@ def open_damaged(sound: Path, tmp_path: Path, number: int, *, has_backup: bool) 
     return len(found & folded(whole)), len(whole)
 
 
-def test_damaged_files_open_with_all_that_is_whole(sound: Path, tmp_path: Path) -> None:
+def test_damaged_histories_open_with_all_intact_rows(sound: Path, tmp_path: Path) -> None:
     for number in range(len(DAMAGES)):  # the slow test has each with and without a backup
         open_damaged(sound, tmp_path, number, has_backup=number % 2 == 0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_of_120_damaged_files_all_open(sound: Path, tmp_path: Path) -> None:
+def test_120_damaged_histories_all_open(sound: Path, tmp_path: Path) -> None:
     counts = [
         open_damaged(sound, tmp_path, number, has_backup=number % 2 == 0) for number in range(120)
     ]

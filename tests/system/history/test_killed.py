@@ -146,12 +146,12 @@ def lose_an_index(path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_what_was_written_outlives_a_kill(before: Path, tmp_path: Path) -> None:
+def test_saved_messages_survive_a_kill(before: Path, tmp_path: Path) -> None:
     kill_often(before, tmp_path, len(MODES), seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_what_was_written_outlives_two_hundred_kills(before: Path, tmp_path: Path) -> None:
+def test_saved_messages_survive_two_hundred_kills(before: Path, tmp_path: Path) -> None:
     kill_often(before, tmp_path, 200, seed=2)

@@ -72,14 +72,14 @@ def kill_one_of_two(path: Path, num_kills: int, seed: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_two_programs_talk_in_one_conversation_and_a_kill_of_one_costs_nothing(path: Path) -> None:
+def test_two_programs_write_one_conversation_and_a_kill_of_one_loses_nothing(path: Path) -> None:
     kill_one_of_two(path, 2, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_a_hundred_kills_beside_a_program_that_goes_on_cost_nothing(path: Path) -> None:
+def test_a_hundred_kills_beside_a_running_program_lose_nothing(path: Path) -> None:
     kill_one_of_two(path, 100, seed=2)
 
 
@@ -95,7 +95,7 @@ with closing(History(Path(sys.argv[1]))) as history:
 """
 
 
-def test_programs_that_make_the_file_at_the_same_moment_make_one(tmp_path: Path) -> None:
+def test_programs_that_create_the_file_concurrently_create_one(tmp_path: Path) -> None:
     path, names = tmp_path / "history.db", [f"c{number}" for number in range(5)]
     children = [
         subprocess.Popen([sys.executable, "-c", MANY, str(path), name], stdin=subprocess.PIPE)
@@ -111,7 +111,7 @@ def test_programs_that_make_the_file_at_the_same_moment_make_one(tmp_path: Path)
     check_whole(path)
 
 
-def test_a_program_notices_what_others_write_and_not_what_it_writes_itself(path: Path) -> None:
+def test_a_program_notices_writes_of_others_but_not_its_own(path: Path) -> None:
     with closing(History(path)) as first, closing(History(path)) as second:
         assert not first.changed_elsewhere()
         first.begin("mine", "Mine")
@@ -138,14 +138,14 @@ def test_two_answers_to_one_message_are_branches(path: Path) -> None:
         assert first.messages("tea") == second.messages("tea")
 
 
-def test_an_answer_of_another_program_is_read_as_far_as_it_is(path: Path) -> None:
+def test_a_partial_answer_of_another_program_can_be_read(path: Path) -> None:
     with closing(History(path)) as first, closing(History(path)) as second:
         first.begin_answer(answer("tea", "open", "tea-4"))
         first.append_steps("open", tuple(steps("So far")))
         assert second.messages("tea")[-1].text == "So far"
 
 
-def test_what_a_killed_program_wrote_is_ended_by_the_last_one_that_closes(path: Path) -> None:
+def test_an_answer_of_a_killed_program_is_ended_by_the_last_one_that_closes(path: Path) -> None:
     killed = (
         "import os, sys; from pathlib import Path; from medusa_core.chats.history.history import"
         " History; from tests.support.history.samples import answer, steps;"
@@ -164,7 +164,7 @@ def test_what_a_killed_program_wrote_is_ended_by_the_last_one_that_closes(path: 
         assert text == "So far"
 
 
-def test_an_import_goes_on_while_others_open_and_stop_imports(
+def test_an_import_continues_while_others_open_and_stop_imports(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.chats.history.importing.PIECE_S", 0.0)  # message by message
@@ -184,7 +184,7 @@ def test_an_import_goes_on_while_others_open_and_stop_imports(
         assert len(second.messages("tea")) == 6
 
 
-def test_a_file_that_somebody_uses_is_never_replaced(path: Path) -> None:
+def test_a_file_in_use_is_never_replaced(path: Path) -> None:
     with closing(History(path)) as first:
         marker_of(path).touch()  # it failed while it was used
         with pytest.raises(StorageError, match="another program is using it") as caught:
@@ -199,7 +199,7 @@ def test_a_file_that_somebody_uses_is_never_replaced(path: Path) -> None:
         assert history.messages("tea")[-1].text == "It is."
 
 
-def test_a_file_that_somebody_uses_is_not_migrated(path: Path) -> None:
+def test_a_file_in_use_is_not_migrated(path: Path) -> None:
     more = (*MIGRATIONS, "CREATE TABLE more (a TEXT) STRICT;\n")
     with closing(History(path)) as first:
         with pytest.raises(StorageError, match="another program is using it"):
@@ -211,7 +211,7 @@ def test_a_file_that_somebody_uses_is_not_migrated(path: Path) -> None:
         History(path)
 
 
-def test_an_emptied_trash_leaves_no_byte_beside_another_program(path: Path) -> None:
+def test_emptying_the_trash_leaves_no_byte_even_beside_another_program(path: Path) -> None:
     with closing(History(path)) as first, closing(History(path)) as second:
         second.messages("ships")
         first.trash(["ships"])

@@ -69,7 +69,7 @@ def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:
     assert not converters()
 
 
-def test_a_silent_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
     # Importing torch alone takes longer.
     with pytest.raises(ConversionError, match="done nothing"):
@@ -81,7 +81,7 @@ def test_a_silent_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
 
 
-def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+def test_the_worker_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
     (tmp_path / "staging").mkdir()
     job = ConversionJob(
@@ -117,7 +117,7 @@ def test_memory_of_the_worker_is_bounded(tmp_path: Path) -> None:
     assert load_file(done.files[0])["w"].shape == (4096, 8192)
 
 
-def test_a_refusal_comes_out_of_the_process_that_opens_pickles(tmp_path: Path) -> None:
+def test_a_refusal_is_reported_by_the_sandboxed_process(tmp_path: Path) -> None:
     path = write_archive(
         tmp_path / "medusa_lm_head.pt", pickle.dumps({"a": Runs(os.system, "true")}, protocol=2)
     )
@@ -129,7 +129,7 @@ def test_a_refusal_comes_out_of_the_process_that_opens_pickles(tmp_path: Path) -
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a process bounds its memory")
 @pytest.mark.parametrize("kind", ["builtins bytearray", "torch FloatTensor"])
-def test_memory_that_a_pickle_asks_for_is_bounded(tmp_path: Path, kind: str) -> None:
+def test_memory_that_a_pickle_allocates_is_bounded(tmp_path: Path, kind: str) -> None:
     call = b"c%s\n%s\n" % tuple(kind.encode().split())
     data = b"\x80\x02}X\x01\x00\x00\x00w" + call + b"\x8a\x05\0\0\0\0\x04\x85Rs."  # 16 GiB
     path = write_archive(tmp_path / "x.bin", data)

@@ -74,7 +74,7 @@ fast_line = pytest.mark.parametrize("hub", [64 * MIB], indirect=True, ids=["fast
 
 
 @fast_line
-def test_a_killed_download_goes_on_where_it_was(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_a_killed_download_resumes_where_it_was(hub: LoopbackHub, settings: HubSettings) -> None:
     kill_and_resume(hub, settings, nbytes=26 * MIB, num_kills=5)
 
 
@@ -90,7 +90,7 @@ NUM_DOWNLOADS = 3
 
 
 @pytest.mark.parametrize("hub", [8 * MIB], indirect=True, ids=["slow_line"])
-def test_processes_that_fetch_one_model_at_a_time_all_have_it_whole(
+def test_processes_that_fetch_one_model_concurrently_all_get_it_whole(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub, 2 * MIB)

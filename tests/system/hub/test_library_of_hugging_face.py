@@ -17,7 +17,9 @@ from tests.support.hub.pairs import (
 )
 
 
-def test_a_pair_arrives_and_the_library_finds_it(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_a_model_and_its_heads_are_fetched_and_found_by_the_library(
+    hub: LoopbackHub, settings: HubSettings
+) -> None:
     fill(hub)
     tally = Tally()
     model, heads = fetch(settings, Pair(MODEL, HEADS), tally)
@@ -37,7 +39,7 @@ def test_a_pair_arrives_and_the_library_finds_it(hub: LoopbackHub, settings: Hub
     assert sent(hub) == before, "the library fetched again what was here"
 
 
-def test_the_library_itself_can_use_this_hub(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_huggingface_hub_can_use_the_test_hub(hub: LoopbackHub, tmp_path: Path) -> None:
     import numpy as np
     from safetensors.numpy import save_file
 

@@ -15,7 +15,7 @@ from tests.support.models.mtp_peers import write_mtp_peer
 from tests.support.models.qwen3_5_files import dense
 
 
-def test_an_mtp_layer_inside_a_model_and_in_a_file_of_its_own_is_seen(
+def test_an_mtp_layer_inside_a_model_and_in_its_own_file_is_found(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())

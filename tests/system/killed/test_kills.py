@@ -247,7 +247,7 @@ def kill_often(before: Path, hub: LoopbackHub, tmp_path: Path, num_kills: int, s
     assert sum(at_work.values()) >= num_kills / 3
 
 
-def test_all_activities_outlive_a_kill(before: Path, hub: LoopbackHub, tmp_path: Path) -> None:
+def test_all_activities_survive_a_kill(before: Path, hub: LoopbackHub, tmp_path: Path) -> None:
     kill_often(before, hub, tmp_path, len(LONGEST_S), seed=3)
 
 
@@ -282,7 +282,7 @@ def kill_beside(before: Path, folder: Path, victim: str, after_s: float) -> None
 
 
 @pytest.mark.parametrize("victim", ["window", "program"])
-def test_a_window_and_another_program_outlive_each_others_kill(
+def test_a_window_and_another_program_survive_each_others_kill(
     before: Path, tmp_path: Path, victim: str
 ) -> None:
     kill_beside(before, tmp_path / "one", victim, 0.1)
@@ -300,7 +300,7 @@ def test_fifty_kills_of_a_window_or_of_a_program_beside_it(before: Path, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_all_activities_outlive_two_hundred_kills(
+def test_all_activities_survive_two_hundred_kills(
     before: Path, hub: LoopbackHub, tmp_path: Path
 ) -> None:
     kill_often(before, hub, tmp_path, 200, seed=4)

@@ -128,7 +128,7 @@ def test_a_template_that_can_not_be_read_is_a_template_error(name: str) -> None:
     assert caught.value.hint
 
 
-def test_a_template_file_of_200_mb_is_not_read(
+def test_a_200_mb_template_file_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text_files(tmp_path)
@@ -141,13 +141,13 @@ def test_a_template_file_of_200_mb_is_not_read(
 
 
 @pytest.mark.parametrize("source", ["{{ messages[0].content }}", "\ud800", "{{ bos_token }}"])
-def test_half_a_character_is_a_template_error(source: str) -> None:
+def test_a_lone_surrogate_is_a_template_error(source: str) -> None:
     template = ChatTemplate(source, {"bos_token": "\udfff"})
     with pytest.raises(TemplateError, match=r"half a character|surrogates"):
         template.render([ChatMessage(Role.USER, "\ud83d")])
 
 
-def test_a_foreign_template_writes_what_it_would_write_here() -> None:
+def test_the_sandbox_renders_the_same_as_this_process() -> None:
     source = (demo_model_dir() / "chat_template.jinja").read_text(encoding="utf-8") + "{# mine #}"
     foreign, ours = TemplateProcess(source, {}), Rendering(source, {})
     texts = (("system", "é\u2028\0"), ("user", '𝄞 \\ud800 "{{ x }}\n'), ("user", "x" * 100_000))
@@ -194,7 +194,7 @@ def test_the_process_may_take_half_a_gigabyte_and_no_more() -> None:
         rendering.render([{"role": "user", "content": many}], True)
 
 
-def test_the_process_gets_no_secrets_and_nothing_from_the_working_folder(
+def test_the_process_gets_no_secrets_and_no_modules_of_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "jinja2.py").write_text("raise SystemExit", encoding="utf-8")
@@ -219,7 +219,7 @@ class Clock:
         return self.now_s
 
 
-def test_patience_is_for_all_waits_in_one_go() -> None:
+def test_the_time_limit_covers_all_waits_together() -> None:
     clock = Clock()
     patience = TimeBudget(2.0, clock)
     assert patience.begin() == 2.0
@@ -237,7 +237,7 @@ def test_patience_is_for_all_waits_in_one_go() -> None:
     assert patience.begin() == 2.0
 
 
-def test_many_slow_turns_take_no_longer_than_one() -> None:
+def test_many_slow_turns_take_no_longer_than_the_time_limit() -> None:
     # Each alone is within the bound; together they aren't.
     slow = "{% for a in range(60000) %}{% for b in range(10) %}{% endfor %}{% endfor %}"
     rendering = TemplateProcess(slow, {}, SHORT_S)
@@ -251,7 +251,7 @@ def test_many_slow_turns_take_no_longer_than_one() -> None:
 
 
 @pytest.mark.slow
-def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
+def test_a_busy_process_ends_when_its_parent_is_gone() -> None:
     child = Sandbox("medusa_core.models.text.template_worker")
     try:
         assert child.receive(60) == {"ready": True}

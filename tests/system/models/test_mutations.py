@@ -60,17 +60,17 @@ def check(folder: Path, first: int, last: int) -> None:
     assert len(refused) >= 3, reported["outcomes"]
 
 
-def test_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_refused_or_load(tmp_path: Path) -> None:
     check(checkpoint(tmp_path / "whole", is_rooted=False), 0, 24)
 
 
-def test_damaged_rooted_heads_are_refused_or_work(tmp_path: Path) -> None:
+def test_damaged_rooted_heads_are_refused_or_load(tmp_path: Path) -> None:
     check(checkpoint(tmp_path / "whole", is_rooted=True), 1000, 1030)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("is_rooted", "first", "last"), [(False, 24, 1000), (True, 1030, 1400)])
-def test_more_damaged_checkpoints_are_refused_or_work(
+def test_more_damaged_checkpoints_are_refused_or_load(
     is_rooted: bool, first: int, last: int, tmp_path: Path
 ) -> None:
     check(checkpoint(tmp_path / "whole", is_rooted=is_rooted), first, last)

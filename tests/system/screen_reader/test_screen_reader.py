@@ -17,14 +17,14 @@ TASKS = (
 )
 
 
-def test_every_page_can_be_read_and_reached_by_keys() -> None:
+def test_every_page_is_readable_and_reachable_by_keys() -> None:
     pages = session.run(TOURS)["pages"]
     assert isinstance(pages, dict)
     assert len(pages) > 25
     assert {name: faults for name, faults in pages.items() if faults} == {}
 
 
-def test_the_main_tasks_are_done_by_keys_and_heard() -> None:
+def test_the_main_tasks_work_by_keys_and_are_announced() -> None:
     tasks = session.run(TASKS)["tasks"]
     assert isinstance(tasks, dict)
     assert list(tasks) == list(TASKS)

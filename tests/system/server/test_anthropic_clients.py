@@ -24,7 +24,7 @@ def messages(served: Served) -> Iterator[anthropic.resources.Messages]:
         yield client.messages
 
 
-def test_an_answer_is_the_one_of_the_other_api(
+def test_an_answer_equals_the_openai_apis(
     messages: anthropic.resources.Messages, served: Served
 ) -> None:
     answer = messages.create(**ASK, extra_body=COLD)
@@ -43,7 +43,7 @@ def test_an_answer_is_the_one_of_the_other_api(
     assert not answer.model_extra
 
 
-def test_a_stream_brings_the_same_message(messages: anthropic.resources.Messages) -> None:
+def test_a_stream_gives_the_same_message(messages: anthropic.resources.Messages) -> None:
     whole = messages.create(**ASK, extra_body=COLD)
     with messages.stream(**ASK, extra_body=COLD) as stream:
         kinds = [event.type for event in stream]
@@ -59,7 +59,7 @@ def test_a_stream_brings_the_same_message(messages: anthropic.resources.Messages
     assert kinds.index("content_block_stop") > kinds.index("content_block_delta")
 
 
-def test_the_start_of_a_stream_counts_what_is_read(messages: anthropic.resources.Messages) -> None:
+def test_the_start_of_a_stream_counts_input_tokens(messages: anthropic.resources.Messages) -> None:
     counted = messages.count_tokens(model="", messages=ASK["messages"])
     with messages.stream(**ASK, extra_body=COLD) as stream:
         start = next(iter(stream))
@@ -79,7 +79,7 @@ def test_a_stop_sequence_ends_an_answer_and_is_named(
     assert stop not in answer.content[0].text
 
 
-def test_an_answer_that_was_begun_is_gone_on_with(messages: anthropic.resources.Messages) -> None:
+def test_a_prefilled_answer_is_continued(messages: anthropic.resources.Messages) -> None:
     whole = messages.create(**ASK, extra_body=COLD).content[0]
     assert whole.type == "text"
     beginning = " ".join(whole.text.split()[:4])

@@ -17,7 +17,7 @@ def test_the_official_client_gets_an_answer(client: openai.OpenAI) -> None:
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
 
 
-def test_a_stream_is_the_answer_that_comes_at_once(client: openai.OpenAI) -> None:
+def test_a_streamed_answer_equals_the_whole_one(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "messages": QUESTION, "temperature": 0, "max_tokens": 60}
     whole = client.chat.completions.create(**options)
     chunks = list(client.chat.completions.create(**options, stream=True))
@@ -28,7 +28,7 @@ def test_a_stream_is_the_answer_that_comes_at_once(client: openai.OpenAI) -> Non
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-def test_the_usage_chunk_comes_only_where_it_is_asked_for(client: openai.OpenAI) -> None:
+def test_the_usage_chunk_is_sent_only_on_request(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "messages": HELLO, "max_tokens": 5, "stream": True}
     plain = list(client.chat.completions.create(**options))
     counted = list(
@@ -51,7 +51,7 @@ def test_one_seed_gives_one_text_and_another_seed_another(client: openai.OpenAI)
     assert len({answer(seed) for seed in range(4)}) > 1
 
 
-def test_several_answers_come_under_their_places(client: openai.OpenAI) -> None:
+def test_several_answers_have_their_indices(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "messages": QUESTION, "n": 3, "seed": 2, "max_tokens": 20}
     whole = client.chat.completions.create(**options, temperature=1.0)
     texts = [choice.message.content for choice in whole.choices]

@@ -74,5 +74,5 @@ def test_each_program_is_answered_by_the_model_that_it_names(guarded: Served) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_models_are_switched_for_long(guarded: Served) -> None:
+def test_models_are_switched_many_times(guarded: Served) -> None:
     check(guarded, num_clients=8, num_requests=12)

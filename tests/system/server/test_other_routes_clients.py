@@ -8,7 +8,7 @@ MODEL = "llama-pebble"
 PROMPT = "Once upon a time"
 
 
-def test_a_text_is_gone_on_with(client: openai.OpenAI) -> None:
+def test_a_completion_continues_a_text(client: openai.OpenAI) -> None:
     options = {"model": MODEL, "prompt": PROMPT, "temperature": 0, "max_tokens": 20}
     whole = client.completions.create(**options)
     streamed = "".join(
@@ -19,7 +19,7 @@ def test_a_text_is_gone_on_with(client: openai.OpenAI) -> None:
     assert whole.usage.completion_tokens == 20
 
 
-def test_without_max_tokens_a_completion_has_sixteen(client: openai.OpenAI) -> None:
+def test_without_max_tokens_a_completion_has_sixteen_tokens(client: openai.OpenAI) -> None:
     reply = client.completions.create(model=MODEL, prompt=PROMPT, temperature=0)
     assert reply.usage.completion_tokens <= 16
 

@@ -19,7 +19,7 @@ ASK: dict[str, Any] = {
 END_ID = 1  # of Pebble
 
 
-def test_an_answer_is_the_one_of_the_other_api(client: openai.OpenAI, served: Served) -> None:
+def test_an_answer_equals_the_chat_completions_apis(client: openai.OpenAI, served: Served) -> None:
     answer = client.responses.create(**ASK)
     expected = served.chat("Tell me a story.", max_tokens=12)
     assert answer.output_text == expected["choices"][0]["message"]["content"]
@@ -34,7 +34,7 @@ def test_an_answer_is_the_one_of_the_other_api(client: openai.OpenAI, served: Se
     assert answer.model_extra["timings"]["predicted_n"] == 12
 
 
-def test_a_stream_brings_the_same_response_in_order(client: openai.OpenAI) -> None:
+def test_a_stream_gives_the_same_response_in_order(client: openai.OpenAI) -> None:
     whole = client.responses.create(**ASK)
     with client.responses.stream(**ASK) as stream:
         events = list(stream)
@@ -64,7 +64,7 @@ def test_an_answer_that_ends_by_itself_is_complete(client: openai.OpenAI) -> Non
     assert answer.output_text
 
 
-def test_the_item_in_which_an_answer_is_cut_says_so(client: openai.OpenAI) -> None:
+def test_a_cut_items_status_says_so(client: openai.OpenAI) -> None:
     assert client.responses.create(**ASK).output[0].status == "incomplete"
 
 
@@ -93,14 +93,14 @@ def test_responses_and_events_lack_nothing_that_typed_clients_need(
     assert len(lines) > 8
 
 
-def test_a_response_says_how_it_was_decoded(client: openai.OpenAI) -> None:
+def test_a_response_has_decoding_figures(client: openai.OpenAI) -> None:
     asked = client.responses.create(**{**ASK, "temperature": 0.4, "top_p": 0.5})
     assert (asked.temperature, asked.top_p) == (0.4, 0.5)
     advised = client.responses.create(model="", input="Hello", max_output_tokens=2)
     assert advised.temperature == 0  # as Pebble's makers advise
 
 
-def test_probabilities_come_where_they_are_wanted(client: openai.OpenAI) -> None:
+def test_log_probabilities_are_returned_on_request(client: openai.OpenAI) -> None:
     answer = client.responses.create(
         **ASK, top_logprobs=2, include=["message.output_text.logprobs"]
     )

@@ -45,7 +45,7 @@ def wait_for_running(served: Served, count: int) -> None:
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_a_client_that_leaves_frees_its_answer(served: Served, streams: bool) -> None:
+def test_disconnecting_a_client_ends_its_answer(served: Served, streams: bool) -> None:
     connection = served.connect()
     connection.sendall(request_text(served, {**LONG, "stream": streams, "n": 8}))
     wait_for_running(served, 8)
@@ -54,7 +54,7 @@ def test_a_client_that_leaves_frees_its_answer(served: Served, streams: bool) ->
     assert served.chat("Hello there", max_tokens=3)["choices"]
 
 
-def test_answers_at_the_same_time_are_those_alone(served: Served) -> None:
+def test_concurrent_answers_equal_single_ones(served: Served) -> None:
     questions = [
         f"Write a short story about a {animal}." for animal in ["cat", "dog", "bird", "fish"]
     ]
@@ -68,9 +68,7 @@ def test_answers_at_the_same_time_are_those_alone(served: Served) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
-def test_more_than_can_wait_are_told_to_come_back_and_a_signal_ends_all(
-    tmp_path: Path, number: int
-) -> None:
+def test_a_full_queue_says_when_to_retry_and_a_signal_ends_all(tmp_path: Path, number: int) -> None:
     process = ServedProcess(tmp_path, "--queue", "1")
     running = tmp_path / "medusa-chat" / "loaded"
     (listed,) = running_models(running)
@@ -109,7 +107,7 @@ def test_a_request_may_name_another_installed_model(guarded: Served) -> None:
 
 
 @pytest.mark.expects_errors
-def test_a_model_that_cant_be_loaded_leaves_the_other_one(guarded: Served) -> None:
+def test_a_model_that_cant_be_loaded_leaves_the_loaded_one(guarded: Served) -> None:
     body = {"model": "broken-target", "messages": LONG["messages"], "max_tokens": 4}
     reply = guarded.post("/v1/chat/completions", body)
     assert reply.status_code in (404, 500, 503), reply.text
@@ -130,7 +128,7 @@ def test_the_log_has_a_line_for_each_request_and_no_text(served: Served) -> None
     assert records[-1]["path"] == "/health"
 
 
-def test_a_client_that_left_is_in_the_log(served: Served) -> None:
+def test_a_disconnected_client_is_logged(served: Served) -> None:
     with served.connect() as connection:
         connection.sendall(request_text(served, {**LONG, "stream": False}))
         wait_for_running(served, 1)
@@ -140,20 +138,18 @@ def test_a_client_that_left_is_in_the_log(served: Served) -> None:
     assert [one for one in records if one["path"].startswith("/v1/")][-1]["status"] == 499
 
 
-def test_an_address_that_is_taken_is_told_in_words(
-    served: Served, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_in_use_is_reported(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", str(served.port)]) == 1
     assert str(served.port) in capsys.readouterr().err
 
 
-def test_numbers_that_make_no_sense_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_senseless_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (("--port", "70000"), ("--queue", "-1")):
         assert main(["serve", *wrong]) == 1
         assert "out of range" in capsys.readouterr().err
 
 
-def test_a_half_open_connection_holds_up_nobody(served: Served) -> None:
+def test_a_half_open_connection_blocks_nobody(served: Served) -> None:
     halves = []
     for text in (b"", b"GET", b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1"):
         halves.append(served.connect())
@@ -163,7 +159,7 @@ def test_a_half_open_connection_holds_up_nobody(served: Served) -> None:
         half.close()
 
 
-def test_two_requests_may_follow_each_other_at_once(served: Served) -> None:
+def test_two_requests_may_be_pipelined(served: Served) -> None:
     with served.connect() as connection:
         one = request_text(served, {"messages": LONG["messages"], "max_tokens": 2})
         connection.sendall(one + one)
@@ -180,13 +176,13 @@ def test_a_head_request_has_no_body(served: Served) -> None:
     assert reply.content == b""
 
 
-def test_a_key_that_no_header_can_hold_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_that_no_header_can_contain_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for key in ("schlüssel", " key", "a\tb"):
         assert main(["serve", "--port", "0", "--api-key", key]) != 0
         assert "can't be sent in a header" in capsys.readouterr().err
 
 
-def test_an_origin_is_taken_as_browsers_write_it() -> None:
+def test_an_origin_is_parsed_as_browsers_write_it() -> None:
     for typed, origin in (
         ("https://Pages.Example/", "https://pages.example"),
         ("https://pages.example:443", "https://pages.example"),
@@ -196,7 +192,7 @@ def test_an_origin_is_taken_as_browsers_write_it() -> None:
         assert _origin(typed) == origin
 
 
-def test_what_is_no_origin_is_refused() -> None:
+def test_an_invalid_origin_is_refused() -> None:
     for typed in ("*", "null", "", "pages.example", "https://*.example", "https://a.example/path"):
         with pytest.raises(RequestError, match="no origin"):
             _origin(typed)

@@ -22,7 +22,7 @@ from tests.support.server.tool_requests import (
 )
 
 
-def test_a_required_call_comes_as_a_call(client: openai.OpenAI) -> None:
+def test_a_required_call_is_returned_as_a_call(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(
         model="", messages=[QUESTION], tools=[TOOL], tool_choice="required"
     )
@@ -36,7 +36,7 @@ def test_a_required_call_comes_as_a_call(client: openai.OpenAI) -> None:
         check_arguments(call.function.arguments)
 
 
-def test_a_stream_brings_the_same_call_in_pieces(client: openai.OpenAI) -> None:
+def test_a_stream_gives_the_same_call_in_pieces(client: openai.OpenAI) -> None:
     options: dict[str, Any] = {"model": "", "messages": [QUESTION], "temperature": 0}
     options |= {"tools": [TOOL, CLOCK], "parallel_tool_calls": False}
     options |= {"tool_choice": {"type": "function", "function": {"name": "weather"}}}
@@ -66,7 +66,7 @@ def test_an_answer_matches_its_schema(client: openai.OpenAI) -> None:
         assert choice.finish_reason == "stop"
 
 
-def test_responses_bring_calls_as_items(client: openai.OpenAI) -> None:
+def test_responses_return_calls_as_items(client: openai.OpenAI) -> None:
     tool = {"type": "function", **WEATHER}
     answer = client.responses.create(model="", input="Rome?", tools=[tool], tool_choice="required")
     calls = [item for item in answer.output if item.type == "function_call"]
@@ -83,7 +83,7 @@ def claude(served: Served) -> Iterator[anthropic.Anthropic]:
         yield found
 
 
-def test_messages_bring_calls_as_blocks(claude: anthropic.Anthropic) -> None:
+def test_messages_return_calls_as_blocks(claude: anthropic.Anthropic) -> None:
     tool = {"name": "weather", "input_schema": PARAMETERS}
     options: dict[str, Any] = {"model": "", "max_tokens": 80, "messages": [QUESTION]}
     options |= {"tools": [tool], "tool_choice": {"type": "any"}}
@@ -98,7 +98,7 @@ def test_messages_bring_calls_as_blocks(claude: anthropic.Anthropic) -> None:
             check_arguments(json.dumps(block.input))
 
 
-def test_a_result_goes_back_as_a_block(claude: anthropic.Anthropic) -> None:
+def test_a_tool_result_is_accepted_as_a_block(claude: anthropic.Anthropic) -> None:
     tool = {"name": "weather", "input_schema": PARAMETERS}
     options: dict[str, Any] = {"model": "", "max_tokens": 80, "tools": [tool]}
     choice = {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}

@@ -44,7 +44,7 @@ def programs(folder: Path, num_loaded: int) -> list[RunningModel]:
         time.sleep(0.1)
 
 
-def test_both_are_listed_and_a_killed_window_costs_the_terminal_nothing(
+def test_window_and_terminal_are_listed_and_a_killed_window_affects_no_terminal(
     window: subprocess.Popen[bytes],
     start_chat: StartChat,
     tmp_path: Path,

@@ -13,7 +13,7 @@ from medusa_core.cli.installed import BOOTSTRAP_VARIABLE, PACKAGED, is_packaged
 
 
 @pytest.mark.parametrize("name", PACKAGED)
-def test_a_checkout_says_what_to_type(
+def test_a_checkout_says_how_to_install(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(BOOTSTRAP_VARIABLE, raising=False)
@@ -22,7 +22,7 @@ def test_a_checkout_says_what_to_type(
 
 
 @pytest.mark.parametrize("name", PACKAGED)
-def test_what_pip_installed_is_pips(
+def test_a_pip_installation_is_left_to_pip(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(BOOTSTRAP_VARIABLE, raising=False)
@@ -31,13 +31,13 @@ def test_what_pip_installed_is_pips(
     assert "pip" in capsys.readouterr().err
 
 
-def test_a_launcher_that_is_gone_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_launcher_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(BOOTSTRAP_VARIABLE, str(tmp_path / "launch.py"))
     assert not is_packaged()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there it is a child")
-def test_the_launcher_takes_over_with_every_word_and_no_open_file(tmp_path: Path) -> None:
+def test_the_launcher_passes_all_arguments_and_no_open_file(tmp_path: Path) -> None:
     launcher = tmp_path / "launch.py"
     launcher.write_text(
         "import os, sys\nprint(sys.argv[1:])\n"

@@ -26,7 +26,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
     return run
 
 
-def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_reused_process_id_is_ignored(tmp_path: Path) -> None:
     own = RunningFile(tmp_path, "serve")
     own.set_address("http://127.0.0.1:1")
     (found,) = running_models(tmp_path)
@@ -40,7 +40,7 @@ def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) ->
     own.close()
 
 
-def test_where_no_file_can_be_kept_the_program_runs_without_one(tmp_path: Path) -> None:
+def test_the_program_runs_without_a_status_file_if_none_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     own = RunningFile(tmp_path / "file" / "below", "run")
     own.set_address("http://127.0.0.1:1")
@@ -59,6 +59,6 @@ def test_show_says_what_a_model_is(printed: Printed) -> None:
     assert "{%" in printed("show", "llama-pebble", "--template")
 
 
-def test_what_isnt_here_ends_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_model_ends_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "no-such-model"]) == 1
     assert "medusa list shows what is here" in capsys.readouterr().err

@@ -24,7 +24,7 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_loses_little(model: Path, tmp_path: Path) -> None:
+def test_a_killed_run_resumes_and_loses_little(model: Path, tmp_path: Path) -> None:
     out, data = tmp_path / "out", prompts_file(tmp_path, 200)
     numbers = ("--answers", "200", "--max-new-tokens", "40", "--steps", "300")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -43,7 +43,7 @@ def test_a_killed_run_goes_on_and_loses_little(model: Path, tmp_path: Path) -> N
     assert load_target(model, out, LoadOptions("float32", "cpu")).heads is not None
 
 
-def test_an_interrupted_run_pauses_with_all_it_has(model: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_pauses_and_saves_everything(model: Path, tmp_path: Path) -> None:
     out, data = tmp_path / "out", prompts_file(tmp_path, 200)
     process = subprocess.Popen(
         command(out, model, data, "--answers", "5000", "--steps", "5"),

@@ -96,7 +96,7 @@ def test_a_limit_takes_prompts_in_turns_from_each_category(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "line", ["{", "[]", '{"id": 1}', '{"id": 1, "category": "a", "turns": []}', '"text"']
 )
-def test_a_line_that_is_no_prompt_is_named(tmp_path: Path, line: str) -> None:
+def test_an_invalid_line_of_prompts_is_named(tmp_path: Path, line: str) -> None:
     path = write_prompts(tmp_path / "p.jsonl", [row("a", "a", "x")])
     path.write_text(path.read_text(encoding="utf-8") + "\n" + line, encoding="utf-8")
     with pytest.raises(PromptFileError, match="line 2"):
@@ -108,7 +108,7 @@ def test_the_shipped_prompts_can_be_read() -> None:
         assert len({prompt.category for prompt in read_prompts(prompts_dir() / name)}) > 3
 
 
-def test_contestants_take_turns_and_long_prompts_are_skipped_for_all() -> None:
+def test_modes_take_turns_and_long_prompts_are_skipped_for_all() -> None:
     requested: list[str] = []
     contestants = {name: Scripted(name, (1, 2, 3), requested) for name in ("none", "medusa")}
     prompts = [
@@ -125,7 +125,7 @@ def test_contestants_take_turns_and_long_prompts_are_skipped_for_all() -> None:
         assert set(requested[first : first + 2]) == {"none", "medusa"}
 
 
-def test_no_contestant_always_comes_behind_the_same() -> None:
+def test_no_mode_always_follows_the_same_one() -> None:
     names = ("none", "medusa", "suffix", "other")
 
     def order_of_a_race() -> list[str]:
@@ -145,7 +145,7 @@ def test_no_contestant_always_comes_behind_the_same() -> None:
     assert order_of_a_race() == order
 
 
-def test_the_figures_follow_from_what_was_measured(tiny: Target) -> None:
+def test_figures_follow_from_the_measurements(tiny: Target) -> None:
     prompt = BenchPrompt("a", "c", ("x",))
     plain = TurnResult("t", (1, 2, 3, 4, 5), (1, 1, 1, 1), wall_s=5.0, decode_s=4.0)
     fast = TurnResult("t", (1, 2, 3, 4, 5), (2, 2), wall_s=3.0, decode_s=2.0)
@@ -168,7 +168,7 @@ def test_the_figures_follow_from_what_was_measured(tiny: Target) -> None:
     assert modes["none"]["decode_tokens_per_s"] == 1.0
 
 
-def test_a_wrong_token_is_found_and_is_no_tie(tiny: Target) -> None:
+def test_a_wrong_token_is_detected_and_is_no_tie(tiny: Target) -> None:
     prompt = BenchPrompt("a", "c", ("hello",))
     plain = RaceConversation(prompt, (TurnResult("t", (30, 31, 32), (1, 1), 1.0, 1.0),))
     other = RaceConversation(prompt, (TurnResult("t", (30, 99, 32), (1, 1), 1.0, 1.0),))
@@ -178,7 +178,7 @@ def test_a_wrong_token_is_found_and_is_no_tie(tiny: Target) -> None:
     assert (divergence.turn, divergence.place, divergence.is_tie) == (0, 1, False)
 
 
-def test_bench_writes_what_it_promises(
+def test_bench_writes_the_documented_output(
     tmp_path: Path, folders: dict[str, tuple[Path, Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, heads = folders["grouped"]
@@ -265,7 +265,7 @@ def test_bench_compares_modes_under_any_exact_rule(
     assert "differs" not in capsys.readouterr().out
 
 
-def test_bench_compares_forms_of_drafts_at_equal_rows(
+def test_bench_compares_growth_at_equal_rows(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = tmp_path / "table.md"
@@ -284,7 +284,7 @@ def test_bench_compares_forms_of_drafts_at_equal_rows(
     assert "eagle" in capsys.readouterr().err
 
 
-def test_peers_take_part_under_greedy_alone(
+def test_peers_run_only_under_greedy(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _ = bench(folders, tmp_path, "--rule", "sample", "--peers", "transformers")
@@ -292,7 +292,7 @@ def test_peers_take_part_under_greedy_alone(
     assert "greedily" in capsys.readouterr().err
 
 
-def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:
+def test_a_tie_under_sampling_is_judged_by_the_noisy_logits(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa", rule="sample", temperature=1.0, seed=3)
     prompt = BenchPrompt("a", "c", ("hello",))
     answer = generate(tiny, [ChatMessage(Role.USER, "hello")], settings).token_ids[:3]
@@ -305,7 +305,7 @@ def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> Non
     assert divergence.gap > 0
 
 
-def test_categories_and_a_report_for_people(
+def test_the_report_has_categories(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "report.md"
@@ -321,7 +321,7 @@ def test_categories_and_a_report_for_people(
 
 
 @pytest.mark.parametrize(("name", "drafter"), [("qwen3", "medusa"), ("hydra", "hydra")])
-def test_where_the_time_of_a_step_goes(
+def test_step_costs_show_where_the_time_of_a_step_goes(
     name: str,
     drafter: str,
     folders: dict[str, tuple[Path, Path]],
@@ -357,7 +357,7 @@ def small_qwen(quant: str) -> Target:
 
 
 @pytest.mark.parametrize("quant", ["", "int8", "q4", "q4_0", "q4_k", "q6_k", "nf4_0"])
-def test_a_random_target_takes_what_is_planned(quant: str) -> None:
+def test_a_random_target_takes_the_planned_memory(quant: str) -> None:
     target = small_qwen(quant)
     assert target.heads is not None
     assert target.weights_bytes <= target.plan.weights_bytes <= 1.05 * target.weights_bytes
@@ -379,7 +379,7 @@ def small_random(num_heads: int) -> Target:
     return make_random("small", small, options, num_heads)
 
 
-def test_steps_of_a_large_model_are_told_as_they_are_measured() -> None:
+def test_steps_of_a_large_model_are_printed_as_they_are_measured() -> None:
     reported: list[str] = []
     race = race_steps(small_random(0), 1.5, None, reported.append)
     assert list(race.ours) == ["1", "2", "4", "8", "16", "32", "64"]
@@ -389,7 +389,7 @@ def test_steps_of_a_large_model_are_told_as_they_are_measured() -> None:
     assert "64" in race_table(race)
 
 
-def test_heads_are_timed_as_they_run(load: LoadTarget) -> None:
+def test_heads_are_timed_as_they_are_run(load: LoadTarget) -> None:
     target = load("grouped", "float64")
     assert target.heads is not None
     timed = TimedHeads(target.heads)
@@ -403,7 +403,7 @@ def test_heads_are_timed_as_they_run(load: LoadTarget) -> None:
     assert timed.seconds > once
 
 
-def test_what_heads_took_is_of_the_steps_that_are_told_of(
+def test_draft_time_counts_only_the_reported_steps(
     folders: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Counted(TimedHeads):
@@ -420,7 +420,7 @@ def test_what_heads_took_is_of_the_steps_that_are_told_of(
     assert -1.01e6 < parts.around_us < -0.5e6  # a second of heads in a step that took less
 
 
-def test_an_unknown_shape_names_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_shape_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--step-cost", "--shape", "gpt-9"]) == 1
     assert "vicuna-7b" in capsys.readouterr().err
 
@@ -433,7 +433,7 @@ def test_steps_are_compared_on_one_file_or_on_random_weights(
     assert "--model FILE.gguf or --shape" in capsys.readouterr().err
 
 
-def test_transformers_looks_up_the_same_text(
+def test_the_transformers_peer_looks_up_the_same_text(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
     code, report = bench(
@@ -447,7 +447,7 @@ def test_transformers_looks_up_the_same_text(
     ("peer", "says"),
     [("transformers-assisted", "--assistant"), ("llamacpp", "[peers]")],
 )
-def test_peers_say_what_they_lack(
+def test_peers_name_missing_libraries(
     peer: str,
     says: str,
     folders: dict[str, tuple[Path, Path]],
@@ -483,7 +483,7 @@ def test_exported_weights_are_those_of_the_checkpoint(
         )
 
 
-def test_contestants_hold_no_cache_between_prompts(load: LoadTarget) -> None:
+def test_modes_keep_no_cache_between_prompts(load: LoadTarget) -> None:
     """Else the fourth finds no room: each would hold what its longest conversation took."""
     target = load("grouped", "float32")
     free = target.caches.free_rows

@@ -37,7 +37,7 @@ def test_a_folder_of_prompts_is_read_file_by_file(prompts: Path, tmp_path: Path)
         read_prompts(tmp_path / "empty")
 
 
-def test_auto_is_what_the_window_would_choose_and_all_methods_are_a_mode(
+def test_auto_is_the_windows_choice_and_composite_is_a_mode(
     folders: Folders, prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, _ = folders["grouped"]
@@ -56,7 +56,7 @@ def test_auto_is_what_the_window_would_choose_and_all_methods_are_a_mode(
         assert figures["none"]["speedup_vs_none"] == 1
 
 
-def test_llama_cpp_runs_the_very_file_of_any_architecture(
+def test_llama_cpp_runs_the_same_file_of_any_architecture(
     folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Path] = []

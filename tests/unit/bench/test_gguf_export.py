@@ -22,7 +22,7 @@ HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
         ("lfm2-8b-a1b", {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}),
     ],
 )
-def test_a_random_file_has_the_shapes_tensors(
+def test_a_random_gguf_file_has_the_tensors_of_the_shape(
     shape: str, sizes: dict[str, int], tmp_path: Path
 ) -> None:
     config = resized(shape, **SMALL, **sizes)

@@ -7,7 +7,7 @@ from tests.support.engine.fixtures import LoadTarget
 from tests.support.engine.grammars import PERSON_GRAMMAR
 
 
-def test_masked_guesses_bring_more_and_change_nothing(load: LoadTarget) -> None:
+def test_masked_drafts_increase_tokens_per_step_and_change_no_text(load: LoadTarget) -> None:
     prompts = [
         BenchPrompt("1", "json", ("Who lives here?",)),
         BenchPrompt("2", "json", ("Tell me of a cat.",)),

@@ -36,7 +36,7 @@ def test_a_sweep_trades_agreement_for_tokens_per_step(
     assert (exact["epsilon"], exact["agreement"]) == (0.0, 1.0)
 
 
-def test_the_log_probability_of_a_text_is_the_targets_own(tiny: Target) -> None:
+def test_the_log_probability_of_a_text_is_the_targets(tiny: Target) -> None:
     settings = GenerateSettings(rule="sample", temperature=1.4, drafter="none", max_new_tokens=12)
     run = decode(tiny, settings, user_says("hello"))
     turn = TurnResult(run.done.text, run.token_ids, (1,) * 11, 1.0, 1.0)
@@ -50,7 +50,7 @@ def test_the_log_probability_of_a_text_is_the_targets_own(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("rows", [4, 16])
-def test_dice_accept_as_many_drafts_as_accuracies_say(rows: int) -> None:
+def test_random_draws_accept_as_many_drafts_as_the_accuracies_say(rows: int) -> None:
     table = typical_table(3)
     shape = table.tree(rows)
     rule = DiceRule(table.head_accuracies, seed=3)

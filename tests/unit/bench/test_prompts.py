@@ -22,7 +22,7 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["in_domain.jsonl", "general.jsonl"])
-def test_each_row_has_the_schema_and_an_id_of_its_own(name: str) -> None:
+def test_each_prompt_has_the_schema_and_a_unique_id(name: str) -> None:
     rows = read(name)
     assert max(Counter(row["id"] for row in rows).values()) == 1
     for row in rows:

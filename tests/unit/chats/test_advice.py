@@ -17,27 +17,27 @@ from medusa_core.models.advice import read_advice, tried_sampling
 QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
 
 
-def test_the_makers_numbers_are_read() -> None:
+def test_recommended_sampling_is_read_from_the_model() -> None:
     assert read_advice(QWEN3) == Advice(0.6, 20, 0.95)
     gemma3 = {"do_sample": True, "top_k": 64, "top_p": 0.95}
     assert read_advice(gemma3) == Advice(1.0, 64, 0.95), "of temperature they say nothing"
 
 
 @pytest.mark.parametrize("generation", [{}, {"temperature": 0.6}, {"do_sample": None, "top_k": 5}])
-def test_who_does_not_say_whether_to_sample_advises_nothing(generation: dict[str, object]) -> None:
+def test_a_model_without_do_sample_recommends_nothing(generation: dict[str, object]) -> None:
     assert read_advice(generation) is None
 
 
-def test_who_says_not_to_sample_advises_that() -> None:
+def test_do_sample_false_recommends_greedy() -> None:
     assert read_advice({"do_sample": False, "top_k": 5}) == Advice(temperature=0.0)
 
 
 @pytest.mark.parametrize("value", [-1, "hot", float("nan"), [0.6], 1e9, True])
-def test_a_senseless_number_is_left_out(value: object) -> None:
+def test_a_senseless_number_is_ignored(value: object) -> None:
     assert read_advice({**QWEN3, "temperature": value}) == Advice(1.0, 20, 0.95)
 
 
-def test_new_chats_begin_as_advised_unless_the_user_chose() -> None:
+def test_new_chats_begin_as_recommended_unless_the_user_chose() -> None:
     presets = Presets(None)
     presets.apply_advice(Advice(0.6, 20, 0.95))
     started = presets.beginning
@@ -55,7 +55,7 @@ def test_new_chats_begin_as_advised_unless_the_user_chose() -> None:
     assert presets.beginning.temperature == 1.2
 
 
-def test_new_chats_draw_where_nobody_says_anything_of_it() -> None:
+def test_new_chats_sample_if_nothing_is_recommended() -> None:
     presets = Presets(None)
     assert presets.matching(presets.beginning) == BUILTIN[1], "before a model is known, too"
     assert presets.beginning.rule == "sample"
@@ -67,7 +67,7 @@ def test_new_chats_draw_where_nobody_says_anything_of_it() -> None:
     assert presets.all == BUILTIN
 
 
-def test_greedy_stays_greedy_where_the_user_chose_it_for_new_chats(tmp_path: Path) -> None:
+def test_greedy_is_kept_if_the_user_chose_it_for_new_chats(tmp_path: Path) -> None:
     Presets(tmp_path).save("Mine", ChatSettings(temperature=1.2))
     assert Presets(tmp_path).new_chats is None, "saving a preset chooses nothing"
     Presets(tmp_path).use_for_new_chats(ChatSettings())
@@ -76,7 +76,7 @@ def test_greedy_stays_greedy_where_the_user_chose_it_for_new_chats(tmp_path: Pat
     assert later.beginning == ChatSettings()
 
 
-def test_the_advice_is_no_name_for_a_preset_of_ones_own(tmp_path: Path) -> None:
+def test_the_name_of_the_recommendation_is_reserved(tmp_path: Path) -> None:
     presets = Presets(tmp_path)
     with pytest.raises(PresetError):
         presets.save("recommended", ChatSettings())
@@ -85,7 +85,7 @@ def test_the_advice_is_no_name_for_a_preset_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["SmolLM2-135M-Instruct.Q4_1", "Smollm2 135M 8k Lc100K Mix1 Ep2"])
-def test_a_model_without_advice_gets_what_was_tried_with_it(name: str) -> None:
+def test_a_known_model_without_recommendation_gets_tried_values(name: str) -> None:
     tried = tried_sampling(name)
     assert tried is not None
     assert (tried.temperature, tried.repetition_penalty) == (0.4, 1.1)

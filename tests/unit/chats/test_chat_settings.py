@@ -46,7 +46,7 @@ def test_every_setting_explains_itself_in_sentences() -> None:
         assert setting.off is None or setting.low <= setting.off <= setting.high, setting.label
 
 
-def test_the_command_line_is_made_of_the_declarations() -> None:
+def test_command_line_options_are_generated_from_the_declarations() -> None:
     parser = argparse.ArgumentParser()
     add_rule_arguments(parser)
     args = vars(parser.parse_args(["--top-k", "40", "--min-p", "0.1"]))
@@ -59,7 +59,7 @@ def test_the_command_line_is_made_of_the_declarations() -> None:
     assert "draws only from this many of the likeliest tokens; 0: off" in text
 
 
-def test_who_names_a_temperature_samples() -> None:
+def test_a_given_temperature_implies_sampling() -> None:
     parser = argparse.ArgumentParser()
     add_rule_arguments(parser)
     for given, rule, temperature in (
@@ -80,7 +80,7 @@ def test_who_names_a_temperature_samples() -> None:
         assert (given, settings.rule, settings.temperature) == (given, rule, temperature)
 
 
-def test_greedy_refuses_what_it_would_not_read() -> None:
+def test_greedy_refuses_settings_that_it_ignores() -> None:
     parser = argparse.ArgumentParser()
     add_rule_arguments(parser)
     args = parser.parse_args(["--rule", "greedy", "--temp", "0.7", "--top-k", "40"])
@@ -88,7 +88,7 @@ def test_greedy_refuses_what_it_would_not_read() -> None:
         rule_of(args)
 
 
-def test_settings_survive_json_and_a_senseless_one_falls_back_alone() -> None:
+def test_settings_survive_json_and_only_an_invalid_one_is_reset() -> None:
     raw = json.loads(json.dumps(OTHER.as_json()))
     assert set(raw) == {field.name for field in fields(ChatSettings)}
     assert ChatSettings().with_json(raw) == OTHER
@@ -97,13 +97,13 @@ def test_settings_survive_json_and_a_senseless_one_falls_back_alone() -> None:
     assert read == replace(OTHER, temperature=0.7, seed=None, overflow=Overflow.ROLLING, stop=())
 
 
-def test_a_new_seed_counts_only_where_none_is_set() -> None:
+def test_a_new_seed_is_used_only_if_none_is_set() -> None:
     assert ChatSettings().generate_settings(5).seed == 5
     assert OTHER.generate_settings(5).seed == 7
     assert ChatSettings().generate_settings(0).max_new_tokens == 4096
 
 
-def test_the_system_prompt_stands_before_the_conversation() -> None:
+def test_the_system_prompt_precedes_the_conversation() -> None:
     requested = (ChatMessage(Role.USER, "Hi"),)
     assert OTHER.framed(requested) == (ChatMessage(Role.SYSTEM, "Be brief."), *requested)
     assert ChatSettings(system_prompt=" \n").framed(requested) == requested
@@ -112,7 +112,7 @@ def test_the_system_prompt_stands_before_the_conversation() -> None:
 # Presets ------------------------------------------------------------------------------------------
 
 
-def test_presets_of_the_program_change_sampling_alone_and_can_not_be_changed() -> None:
+def test_presets_of_the_program_change_only_sampling_and_are_read_only() -> None:
     presets = Presets(None)
     assert [preset.name for preset in BUILTIN] == ["Exact", "Balanced", "Creative"]
     for preset in BUILTIN:
@@ -125,7 +125,7 @@ def test_presets_of_the_program_change_sampling_alone_and_can_not_be_changed() -
     assert BUILTIN[0].applied(OTHER).rule == "greedy"
 
 
-def test_presets_are_created_renamed_copied_and_deleted_and_are_still_there_later(
+def test_presets_are_created_renamed_copied_deleted_and_persisted(
     tmp_path: Path,
 ) -> None:
     presets = Presets(tmp_path)
@@ -145,7 +145,7 @@ def test_presets_are_created_renamed_copied_and_deleted_and_are_still_there_late
             later.save(senseless, OTHER)
 
 
-def test_an_exported_preset_comes_back_under_a_free_name(tmp_path: Path) -> None:
+def test_an_exported_preset_is_imported_under_a_free_name(tmp_path: Path) -> None:
     presets = Presets(None)
     mine = presets.save("Mine", OTHER)
     presets.export(mine, tmp_path / "mine.json")
@@ -158,7 +158,7 @@ def test_an_exported_preset_comes_back_under_a_free_name(tmp_path: Path) -> None
             presets.add_from(tmp_path / "other.json")
 
 
-def test_a_damaged_file_of_presets_is_set_aside_and_told(tmp_path: Path) -> None:
+def test_a_damaged_preset_file_is_set_aside_and_reported(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text('{"format": 1, "presets": ')
     presets = Presets(tmp_path)
     assert presets.trouble is not None
@@ -169,7 +169,7 @@ def test_a_damaged_file_of_presets_is_set_aside_and_told(tmp_path: Path) -> None
     assert Presets(tmp_path).trouble is None
 
 
-def test_a_folder_that_can_not_be_written_costs_the_file_alone(tmp_path: Path) -> None:
+def test_a_read_only_folder_only_prevents_saving_presets(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file where the folder should be")
     presets = Presets(tmp_path / "config")
     with pytest.raises(PresetError, match="can't be written"):

@@ -205,7 +205,7 @@ def spans_by(tags: ReasoningFormat, pieces: Sequence[Piece]) -> tuple[str, str]:
     return reasoning_text(whole, reader.spans), answer_text(whole, reader.spans)
 
 
-def test_spelled_tags_are_found_in_one_piece_and_character_by_character() -> None:
+def test_text_tags_are_found_in_one_piece_and_character_by_character() -> None:
     for name, (tags, text, *parts) in CASES.items():
         if name == "gpt-oss, twice":
             continue  # where tags are spelled, nothing opens the reasoning again
@@ -216,7 +216,7 @@ def test_spelled_tags_are_found_in_one_piece_and_character_by_character() -> Non
 
 
 @pytest.mark.parametrize("shown", [False, True], ids=["special", "with text"])
-def test_tags_that_are_tokens_are_found(shown: bool) -> None:
+def test_token_tags_are_found(shown: bool) -> None:
     for name in BY_TOKENS:
         tags, text, thought, answer = CASES[name]
         tags = with_ids(tags)
@@ -227,7 +227,7 @@ def test_tags_that_are_tokens_are_found(shown: bool) -> None:
         assert (name, *spans_by(tags, pieces)) == (name, thought, answer)
 
 
-def test_however_the_text_is_cut_its_parts_are_the_same() -> None:
+def test_the_parts_of_a_text_dont_depend_on_its_chunks() -> None:
     chance = random.Random(1)
     for name, inside in product(sorted(CASES) * 3, (False, True)):
         tags, text, _, _ = CASES[name]
@@ -239,7 +239,7 @@ def test_however_the_text_is_cut_its_parts_are_the_same() -> None:
 PIECES = ("<think>", "</think>", "<thi", "</", "<", " ", "\n", "word", "ü", "nk>")
 
 
-def test_no_character_is_lost_and_none_comes_twice() -> None:
+def test_no_character_is_lost_or_duplicated() -> None:
     chance = random.Random(2)
     texts = ["".join(chance.choices(PIECES, k=chance.randint(0, 12))) for _ in range(100)]
     for text, inside in product(("<think>a</think>\n\n", *texts), (False, True)):
@@ -258,14 +258,14 @@ def test_no_character_is_lost_and_none_comes_twice() -> None:
         ("<think>a</think>b", "a", "b"),
     ],
 )
-def test_an_answer_that_begins_inside_is_reasoning_until_it_ends(
+def test_an_answer_that_begins_inside_its_reasoning_is_reasoning_until_the_end_tag(
     text: str, thought: str, answer: str
 ) -> None:
     assert joined(parsed(THINK_TAGS, cut(text, range(len(text))), inside=True)) == (thought, answer)
 
 
 @pytest.mark.parametrize("shown", [False, True], ids=["special", "with text"])
-def test_where_tags_are_tokens_spelled_ones_are_text(shown: bool) -> None:
+def test_if_tags_are_tokens_their_spelled_form_is_text(shown: bool) -> None:
     tags = with_ids(THINK_TAGS)
     (close, _), (opening, _) = tags.tokens
 
@@ -279,13 +279,13 @@ def test_where_tags_are_tokens_spelled_ones_are_text(shown: bool) -> None:
     assert joined(parsed(tags, cut("<think>a</think>b", [1, 9]))) == ("", "<think>a</think>b")
 
 
-def test_an_end_tag_in_the_answer_is_text_where_an_answer_is_one_message() -> None:
+def test_an_end_tag_in_an_answer_of_one_message_is_text() -> None:
     tags = with_ids(THINK_TAGS)
     pieces = as_tokens("<think>a</think>b</think>c", tags, shown=True)
     assert joined(parsed(tags, pieces)) == ("a", "b</think>c")
 
 
-def test_cases_of_late_tags_are_answers() -> None:
+def test_late_tags_belong_to_the_answer() -> None:
     for text in (
         (
             "Reasoning models write this form:\n\n```\n<think>\nthe thought\n</think>\n"
@@ -300,7 +300,7 @@ def test_cases_of_late_tags_are_answers() -> None:
     assert inside == (AnswerSpan(0, 22, True), AnswerSpan(30, 46, False))
 
 
-def test_reasoning_of_another_machine_is_what_that_machine_says() -> None:
+def test_reasoning_of_a_remote_answer_is_what_its_server_marks() -> None:
     reader = AnswerText()
     pieces = [("<think>\n", TARGET), ("The tag </think> closes.", REASONING)]
     pieces += [("\n</think>\n\n", TARGET), ("<think> opens.", TARGET)]
@@ -326,7 +326,7 @@ def steps(pieces: Sequence[tuple[bytes, int]], num_held: int = 0) -> tuple[StepD
     return tuple(made)
 
 
-def test_steps_tell_spans_also_of_what_was_held_back_at_their_end() -> None:
+def test_spans_include_text_held_back_at_the_end_of_a_step() -> None:
     tags = with_ids(THINK_TAGS)
     (close, _), (opening, _) = tags.tokens
     pieces = [(b"<think>", opening), ("ü".encode(), 1), (b"</think>", close), (b"Yes", 2)]

@@ -43,14 +43,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_comes_back_as_it_was_written(path: Path) -> None:
+def test_a_settings_file_is_read_as_it_was_written(path: Path) -> None:
     assert read_settings_file(path) == FILE
     raw = json.loads(path.read_text(encoding="utf-8"))
     assert (raw["program"], raw["note"]) == (__version__, NOT_EXPORTED)
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_only_what_the_schema_names_is_written(path: Path) -> None:
+def test_only_settings_of_the_schema_are_written(path: Path) -> None:
     secret = {"model": {"dir": "/home/me/models"}, "hub_token": "hf_secret", "theme": "light"}
     write_settings_file(SettingsFile(secret), path)
     assert read_settings_file(path).preferences == {"theme": "light"}
@@ -88,7 +88,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-def test_what_makes_no_sense_is_named(path: Path) -> None:
+def test_invalid_settings_are_named(path: Path) -> None:
     whole = path.read_text(encoding="utf-8")
     for values, told in WRONG:
         path.write_text(whole, encoding="utf-8")
@@ -97,14 +97,14 @@ def test_what_makes_no_sense_is_named(path: Path) -> None:
         assert caught.value.hint, told
 
 
-def test_no_settings_at_all_are_refused(path: Path) -> None:
+def test_a_file_without_settings_is_refused(path: Path) -> None:
     for text in ("", "{", "[]", "[" * 100_000, '{"a": 1e999}', "\udcff"):
         path.write_text(text, encoding="utf-8", errors="surrogateescape")
         with pytest.raises(SettingsFileError):
             read_settings_file(path)
 
 
-def test_files_that_are_missing_or_huge_are_refused(path: Path) -> None:
+def test_missing_and_huge_files_are_refused(path: Path) -> None:
     with path.open("ab") as file:
         file.truncate(9 << 20)
     for bad in (path, path.with_name("none"), path.parent):
@@ -112,14 +112,14 @@ def test_files_that_are_missing_or_huge_are_refused(path: Path) -> None:
             read_settings_file(bad)
 
 
-def test_a_full_disk_leaves_what_was_there(path: Path) -> None:
+def test_a_full_disk_keeps_the_previous_file(path: Path) -> None:
     blocked = path.parent / "settings.json" / "below.json"
     with pytest.raises(SettingsFileError, match="can't be written"):
         write_settings_file(FILE, blocked)
     assert read_settings_file(path) == FILE
 
 
-def test_what_a_newer_version_knows_is_left_out_and_named(path: Path) -> None:
+def test_settings_of_a_newer_version_are_ignored_and_named(path: Path) -> None:
     presets = [{"name": "New", "settings": {"warp": 9, "top_k": 5}}]
     found = read_settings_file(
         changed(path, preferences={"theme": "dark", "aura": 1}, presets=presets)
@@ -131,7 +131,7 @@ def test_what_a_newer_version_knows_is_left_out_and_named(path: Path) -> None:
 @pytest.mark.parametrize(
     "folder", ["gone", "//server/share", r"\\server\share", "/", "/" + "x" * 4095]
 )
-def test_a_folder_that_is_not_here_is_left_out_and_named(
+def test_a_missing_folder_is_ignored_and_named(
     path: Path, folder: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = {"theme": "dark", "models_dir": folder, "layers_dir": ""}
@@ -144,7 +144,7 @@ def test_a_folder_that_is_not_here_is_left_out_and_named(
     assert (kept["theme"], kept.get("models_dir")) == ("dark", None if absent else folder)
 
 
-def test_no_machine_is_asked_for_a_folder() -> None:
+def test_a_network_folder_is_not_contacted() -> None:
     for text in (r"C:\models", "c:/models"):
         assert is_local_path(text, PureWindowsPath), text
     others = ("", "models", "C:models", r"\models", "//server/share/x", r"\/server\share")
@@ -155,13 +155,13 @@ def test_no_machine_is_asked_for_a_folder() -> None:
         assert not is_local_path(text, PureWindowsPath), text
 
 
-def test_a_choice_that_is_not_known_hides_no_setting_of_its_name(path: Path) -> None:
+def test_an_unknown_choice_doesnt_hide_other_settings(path: Path) -> None:
     presets = [{"name": "New", "settings": {"top_k": 5}}]
     found = read_settings_file(changed(path, preferences={"top_k": 9}, presets=presets))
     assert found.presets == (Preset("New", {"top_k": 5}),)
 
 
-def test_presets_are_replaced_all_or_none(tmp_path: Path) -> None:
+def test_presets_are_replaced_all_or_not_at_all(tmp_path: Path) -> None:
     presets = Presets(tmp_path / "config")
     presets.save("Mine", ChatSettings(seed=3))
     with pytest.raises(PresetError, match="too many"):
@@ -224,7 +224,7 @@ def test_the_command_line_changes_nothing_under_an_open_window(
     assert not (home / "settings-before-import.json").exists()
 
 
-def test_presets_that_cannot_be_read_are_not_exported_as_none(
+def test_unreadable_presets_are_not_exported_as_none(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (home / "presets.json").write_text("{", encoding="utf-8")

@@ -33,7 +33,7 @@ def recording() -> Recording:
     return Recording("Fake", steps, done_after(steps))
 
 
-def test_a_trace_comes_back_from_its_file_as_it_was(recording: Recording, tmp_path: Path) -> None:
+def test_a_trace_is_read_from_its_file_unchanged(recording: Recording, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     write_trace(path, recording)
     again = read_trace(path)
@@ -46,7 +46,7 @@ def test_a_trace_comes_back_from_its_file_as_it_was(recording: Recording, tmp_pa
     assert [p.name for p in tmp_path.iterdir()] == ["trace.json"]
 
 
-def test_a_packed_trace_comes_back_and_a_damaged_one_is_refused(recording: Recording) -> None:
+def test_a_packed_trace_is_restored_and_a_damaged_one_is_refused(recording: Recording) -> None:
     packed = pack_trace(recording)
     again = unpack_trace(packed)
     assert pack_trace(again) == packed
@@ -55,7 +55,7 @@ def test_a_packed_trace_comes_back_and_a_damaged_one_is_refused(recording: Recor
             unpack_trace(damaged)
 
 
-def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
+def test_missing_probabilities_of_a_node_stay_missing_in_a_file(
     recording: Recording, tmp_path: Path
 ) -> None:
     step = next(s for s in recording.steps if len(s.nodes) >= 4)
@@ -71,7 +71,7 @@ def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
 
 
 @pytest.mark.parametrize("part", ["forbidden", "pruned"])
-def test_what_was_kept_out_of_a_tree_comes_back_and_hangs_under_a_node(
+def test_candidates_left_out_of_a_tree_are_restored_under_their_nodes(
     recording: Recording, tmp_path: Path, part: str
 ) -> None:
     path = tmp_path / "trace.json"
@@ -91,7 +91,7 @@ def test_what_was_kept_out_of_a_tree_comes_back_and_hangs_under_a_node(
         read_trace(path)
 
 
-def test_a_pruned_guess_beyond_every_vocabulary_is_refused(
+def test_a_pruned_draft_token_outside_any_vocabulary_is_refused(
     recording: Recording, tmp_path: Path
 ) -> None:
     path = tmp_path / "trace.json"
@@ -104,7 +104,7 @@ def test_a_pruned_guess_beyond_every_vocabulary_is_refused(
         read_trace(path)
 
 
-def test_settings_of_every_kind_come_back(recording: Recording, tmp_path: Path) -> None:
+def test_settings_of_every_kind_are_restored(recording: Recording, tmp_path: Path) -> None:
     settings = GenerateSettings(
         stop=("@@", "é"),
         logit_bias=((3, 0.5),),
@@ -117,7 +117,7 @@ def test_settings_of_every_kind_come_back(recording: Recording, tmp_path: Path) 
     assert read_trace(tmp_path / "t.json").done.settings == settings
 
 
-def test_a_trace_that_cant_be_written_leaves_what_was_there(
+def test_a_trace_that_cant_be_written_keeps_the_previous_file(
     recording: Recording, tmp_path: Path
 ) -> None:
     with pytest.raises(TraceError, match="can't be written"):
@@ -222,7 +222,7 @@ def test_a_foreign_or_damaged_trace_is_refused(recording: Recording, tmp_path: P
     assert failures == []
 
 
-def test_what_is_no_trace_at_all_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     for text in ("[]", "3", '"x"', "{}", "[" * 100_000, "9" * 6000):
         path.write_text(text)

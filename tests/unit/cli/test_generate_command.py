@@ -74,7 +74,9 @@ def run_json(folders: Folders, capsys: pytest.CaptureFixture[str], *more: str) -
     return result
 
 
-def test_json_has_every_promised_key(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_every_documented_key(
+    folders: Folders, capsys: pytest.CaptureFixture[str]
+) -> None:
     result = run_json(folders, capsys)
     assert set(result) == KEYS
     assert result["num_tokens"] == len(result["token_ids"])  # type: ignore[arg-type]
@@ -82,7 +84,7 @@ def test_json_has_every_promised_key(folders: Folders, capsys: pytest.CaptureFix
     assert sum(result["accept_lengths"]) == result["num_tokens"] - 1  # type: ignore[arg-type,operator]
 
 
-def test_the_drafter_changes_the_steps_and_not_the_text(
+def test_the_drafter_changes_the_steps_but_not_the_text(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for rule in ("greedy", "sample"):
@@ -92,7 +94,7 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
-def test_at_temperature_0_the_text_is_greedys(
+def test_temperature_0_gives_the_greedy_text(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     greedy = run_json(folders, capsys)
@@ -103,7 +105,7 @@ def test_at_temperature_0_the_text_is_greedys(
         assert cold["rule"] == greedy["rule"] == "greedy", its
 
 
-def test_options_are_taken_by_their_whole_names_alone(
+def test_abbreviated_options_are_refused(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -113,7 +115,7 @@ def test_options_are_taken_by_their_whole_names_alone(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="folders are named otherwise")
-def test_what_the_window_learned_drafts_unless_it_is_left_out(
+def test_earlier_answers_draft_unless_excluded(
     folders: Folders,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -137,7 +139,7 @@ def test_what_the_window_learned_drafts_unless_it_is_left_out(
     assert third["num_steps"] == first["num_steps"]
 
 
-def test_where_nobody_chooses_all_draft_that_the_model_has(
+def test_by_default_all_sources_of_the_model_draft(
     folders: Folders, bare: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_json(folders, capsys)["drafter"] == "composite"
@@ -147,7 +149,7 @@ def test_where_nobody_chooses_all_draft_that_the_model_has(
         assert json.loads(capsys.readouterr().out)["drafter"] == drafter
 
 
-def test_a_drafter_that_lacks_its_table_says_what_to_do(
+def test_a_drafter_without_its_table_says_what_to_do(
     bare: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     requested = ["generate", "--prompt", "hi", "--model", bare]
@@ -170,7 +172,7 @@ def test_errors_are_two_sentences_and_no_traceback(
     assert "Write a message first" in capsys.readouterr().err
 
 
-def test_a_terminal_shows_accepted_tokens_by_head_and_holds_back_what_it_must() -> None:
+def test_a_terminal_shows_accepted_tokens_by_head_and_withholds_incomplete_characters() -> None:
     terminal = Terminal()
     printer = _Printer(terminal)
     printer.print_step(step((b"The", b" fox"), (0, 1), num_visible=5))
@@ -179,7 +181,7 @@ def test_a_terminal_shows_accepted_tokens_by_head_and_holds_back_what_it_must() 
     assert terminal.getvalue().endswith("\x1b[4;36mox\x1b[0m\x1b[4;33m ran\x1b[0m")
 
 
-def test_a_terminal_obeys_no_answer() -> None:
+def test_control_sequences_of_an_answer_are_not_executed() -> None:
     terminal = Terminal()
     _Printer(terminal).print_step(step((b"\x1b]0;title\x07", b"\x1b[2J"), (0, 1), num_visible=14))
     assert "\x1b]" not in terminal.getvalue()
@@ -205,7 +207,7 @@ def test_a_pipe_gets_plain_text() -> None:
         ("generate -p hi there", "unrecognized arguments: there", "--help"),
     ],
 )
-def test_a_wrong_option_is_named_first_with_what_was_meant(
+def test_a_wrong_option_is_reported_first_with_a_suggestion(
     words: str, problem: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

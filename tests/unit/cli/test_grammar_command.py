@@ -31,7 +31,7 @@ def test_an_answer_matches_a_grammar(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(("flag", "text"), [("--grammar", "start: ("), ("--json-schema", "{")])
-def test_what_is_no_grammar_is_refused_with_a_hint(
+def test_an_invalid_grammar_is_refused_with_a_hint(
     flag: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "file"

@@ -39,7 +39,7 @@ def parsed(*words: str) -> LoadOptions:
     return options_of(parser.parse_args(words))
 
 
-def test_flags_ask_for_the_options_that_they_are_made_from(tmp_path: Path) -> None:
+def test_flags_give_the_options_that_they_were_generated_from(tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     (tmp_path / "lora").mkdir()
     options = replace(OPTIONS, assistant_dir=tmp_path / "small", adapter_dir=tmp_path / "lora")
@@ -48,7 +48,7 @@ def test_flags_ask_for_the_options_that_they_are_made_from(tmp_path: Path) -> No
     assert not parsed("--heads", NO_HEADS).takes_own_heads
 
 
-def test_options_come_back_from_json_and_from_a_pickle() -> None:
+def test_options_survive_json_and_pickle() -> None:
     assert from_json(LoadOptions, json.loads(json.dumps(as_json(OPTIONS))), "a file") == OPTIONS
     assert pickle.loads(pickle.dumps(OPTIONS)) == OPTIONS  # noqa: S301 - our own
     choice = ModelChoice("a model", Path("/model"), options=OPTIONS, note="a note")
@@ -67,7 +67,7 @@ def test_options_come_back_from_json_and_from_a_pickle() -> None:
         ({"formats": {"linears": None}}, r"a file, formats, linears is None, not of type str"),
     ],
 )
-def test_what_a_file_has_wrong_is_named(raw: object, words: str) -> None:
+def test_invalid_fields_of_a_file_are_named(raw: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         from_json(LoadOptions, raw, "a file")
 

@@ -22,7 +22,7 @@ def _started_at(rest: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_a_command_that_is_done_ends_well_while_its_input_is_open() -> None:
+def test_a_finished_command_ends_while_its_input_is_open() -> None:
     # the thread must be within its read as Python ends
     process = _started_at("time.sleep(0.2); print('made')")
     with process:

@@ -53,7 +53,7 @@ WRONG = (
 )
 
 
-def test_it_is_told_before_a_model_is_loaded(
+def test_wrong_arguments_are_reported_before_a_model_is_loaded(
     commands: dict[str, list[str]],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -69,7 +69,7 @@ def test_it_is_told_before_a_model_is_loaded(
     assert failures == []
 
 
-def test_another_machine_may_have_other_drafters(
+def test_a_remote_model_may_have_other_drafters(
     commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     there = ["--endpoint", "http://127.0.0.1:9", "--drafter", "theirs"]

@@ -27,7 +27,7 @@ def by_name(folder: Path) -> dict[str, Check]:
     return {check.name: check for check in run_checks(places(folder))}
 
 
-def test_a_sound_computer_passes_and_every_finding_is_a_sentence(tmp_path: Path) -> None:
+def test_a_healthy_computer_passes_and_every_finding_is_a_sentence(tmp_path: Path) -> None:
     checks = by_name(tmp_path)
     assert checks["PyTorch"].ok
     assert checks["Compiled library"].ok
@@ -35,7 +35,7 @@ def test_a_sound_computer_passes_and_every_finding_is_a_sentence(tmp_path: Path)
     assert all(check.message.endswith(".") for check in checks.values())
 
 
-def test_every_dependency_is_looked_for_and_has_a_licence(tmp_path: Path) -> None:
+def test_every_dependency_is_checked_and_has_a_licence(tmp_path: Path) -> None:
     reported = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     names = {re.split("[<>=]", one)[0] for one in reported["project"]["dependencies"]} - {"torch"}
     packages = ("Libraries", "Window", "Optional pieces")
@@ -45,7 +45,7 @@ def test_every_dependency_is_looked_for_and_has_a_licence(tmp_path: Path) -> Non
     assert names <= component_licences().keys()
 
 
-def test_what_only_bench_uses_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_that_only_bench_uses_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(package: str) -> str:
         return "" if package in ("transformers", "matplotlib") else "1.0"
 
@@ -55,7 +55,7 @@ def test_what_only_bench_uses_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> 
     assert "transformers (comparing" in checks["Optional pieces"].hint
 
 
-def test_json_and_exit_status_tell_of_a_failure(tmp_path: Path) -> None:
+def test_json_and_exit_status_report_a_failure(tmp_path: Path) -> None:
     def doctor(**environment: str) -> tuple[int, dict[str, dict[str, object]]]:
         reported = subprocess.run(
             [sys.executable, "-m", "medusa_core", "doctor", "--json", "--data-dir", str(tmp_path)],
@@ -75,7 +75,7 @@ def test_json_and_exit_status_tell_of_a_failure(tmp_path: Path) -> None:
     assert "Unset MEDUSA_NATIVE" in str(checks["Compiled library"]["hint"])
 
 
-def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a file where a folder should be")
     check = by_name(tmp_path)["Settings folder"]
     assert not check.ok
@@ -83,7 +83,7 @@ def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_without_the_right_to_write_is_named_with_the_cure(tmp_path: Path) -> None:
+def test_a_folder_without_write_permission_is_named_with_its_remedy(tmp_path: Path) -> None:
     folder = tmp_path / "config"
     folder.mkdir(mode=0o500)
     check = by_name(tmp_path)["Settings folder"]
@@ -91,7 +91,7 @@ def test_a_folder_without_the_right_to_write_is_named_with_the_cure(tmp_path: Pa
     assert "right to write" in check.hint
 
 
-def test_a_damaged_history_is_told(tmp_path: Path) -> None:
+def test_a_damaged_history_is_reported(tmp_path: Path) -> None:
     path = places(tmp_path).history
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path)) as database:
@@ -103,7 +103,7 @@ def test_a_damaged_history_is_told(tmp_path: Path) -> None:
     assert not by_name(tmp_path)["History"].ok
 
 
-def test_a_check_that_breaks_is_a_finding_and_stops_no_other() -> None:
+def test_a_check_that_raises_is_a_finding_and_stops_no_other() -> None:
     def broken() -> Check:
         raise OSError("no such luck")
 
@@ -112,7 +112,7 @@ def test_a_check_that_breaks_is_a_finding_and_stops_no_other() -> None:
     assert "no such luck" in found[0].message
 
 
-def test_tokens_are_taken_out() -> None:
+def test_tokens_are_redacted() -> None:
     named = ("token=abcdefghijklmnop1234", '"password": "correct-horse-battery"')
     bare = ("hf_aBcDeFgHiJkLmNoPqRsT", "ghp_0123456789abcdefghij")
     for secret in (*named, *bare, "Bearer abcdefghijklmnopqrstuvwx"):
@@ -122,7 +122,7 @@ def test_tokens_are_taken_out() -> None:
         assert reported.endswith("after")
 
 
-def test_homes_and_names_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_folders_and_names_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/srv/people/maria")
     monkeypatch.setattr(getpass, "getuser", lambda: "maria")
     reported = redact(

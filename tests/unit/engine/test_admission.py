@@ -34,7 +34,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("rule", rule_registry().names)
-def test_settings_that_make_no_sense_are_refused_under_every_rule(rule: str, tiny: Target) -> None:
+def test_senseless_settings_are_refused_under_every_rule(rule: str, tiny: Target) -> None:
     told: dict[str, bool] = {}
     for bad in BAD:
         settings = replace(GenerateSettings(rule=rule), **bad)  # type: ignore[arg-type]
@@ -57,13 +57,13 @@ def test_a_tiny_temperature_is_greedy(drafter: str, target_of: Callable[[str], T
 
 
 @pytest.mark.parametrize("text", [HALF, f"a{HALF}", "\udce4 of another encoding"])
-def test_half_characters_are_refused(text: str) -> None:
+def test_lone_surrogates_are_refused(text: str) -> None:
     with pytest.raises(RequestError, match="isn't text"):
         admit((ChatMessage(Role.USER, text),), GenerateSettings())
 
 
 @pytest.mark.parametrize("count", [-3, -1, 100_000])
-def test_numbers_of_threads_that_no_computer_has_are_refused(
+def test_impossible_numbers_of_threads_are_refused(
     count: int, folders: dict[str, tuple[Path, Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(RequestError):

@@ -68,7 +68,7 @@ def stops_of(chance: random.Random) -> list[str]:
     return [text_of(chance, 4, 1) for _ in range(chance.randint(0, 3))]
 
 
-def test_any_chunking_ends_where_one_token_at_a_time_does() -> None:
+def test_any_chunking_of_tokens_ends_at_the_same_token() -> None:
     chance = random.Random(4)
     for _ in range(100):
         check_chunking(chance)
@@ -109,7 +109,7 @@ def test_repetition_ends_an_answer_at_the_same_token_for_any_chunking(start: int
     assert 320 < lengths[0] < 500
 
 
-def test_an_answer_that_goes_on_counts_repetition_anew() -> None:
+def test_a_continued_answer_restarts_the_repetition_count() -> None:
     buffer = AnswerBuffer(
         Detokenizer(TOKENIZER), frozenset({EOS_ID}), (), 1000, StopReason.MAX_TOKENS, True
     )
@@ -118,7 +118,7 @@ def test_an_answer_that_goes_on_counts_repetition_anew() -> None:
     assert reason is None
 
 
-def test_the_text_is_cut_at_the_first_stop_string_to_be_complete() -> None:
+def test_the_text_is_cut_at_the_first_completed_stop_string() -> None:
     chance = random.Random(5)
     for _ in range(100):
         check_cut(chance)
@@ -141,7 +141,7 @@ def check_cut(chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("eos_id", [EOS_ID, 2])
-def test_every_eos_of_the_set_ends_the_answer_inside_a_run(eos_id: int) -> None:
+def test_every_eos_token_ends_the_answer_within_a_step(eos_id: int) -> None:
     grown = answer()
     kept = grown.append([*byte_ids("ab"), eos_id, *byte_ids("no")])
     assert kept.stop_reason is StopReason.EOS
@@ -150,7 +150,7 @@ def test_every_eos_of_the_set_ends_the_answer_inside_a_run(eos_id: int) -> None:
     assert grown.text == "ab"
 
 
-def test_a_stop_string_within_a_run_ends_it_and_stays_out_of_the_text() -> None:
+def test_a_stop_string_within_a_step_ends_it_and_is_removed_from_the_text() -> None:
     grown = answer(["b€"])
     kept = grown.append(byte_ids("ab€ab"))
     assert kept.stop_reason is StopReason.STOP_STRING
@@ -158,7 +158,7 @@ def test_a_stop_string_within_a_run_ends_it_and_stays_out_of_the_text() -> None:
     assert grown.text == "a"
 
 
-def test_a_stop_string_across_steps_is_held_back_until_it_is_settled() -> None:
+def test_a_possible_stop_string_across_steps_is_withheld_until_it_is_decided() -> None:
     grown = answer(["\n\nab", "\n\nb"])
     grown.append(byte_ids("a\n"))
     assert grown.text == "a"
@@ -173,7 +173,7 @@ def test_a_stop_string_across_steps_is_held_back_until_it_is_settled() -> None:
     assert grown.text == "a\n\naa"
 
 
-def test_what_is_held_back_is_shown_when_the_answer_ends_otherwise() -> None:
+def test_withheld_text_is_shown_when_the_answer_ends_otherwise() -> None:
     for ending in ([EOS_ID], byte_ids("b")):
         grown = answer(["bbb"], max_tokens=4)
         grown.append(byte_ids("ab"))
@@ -187,14 +187,14 @@ def test_what_is_held_back_is_shown_when_the_answer_ends_otherwise() -> None:
     assert grown.text == "abb"
 
 
-def test_without_stop_strings_all_of_a_run_may_be_shown() -> None:
+def test_without_stop_strings_all_of_a_steps_text_is_shown() -> None:
     target = answer()
     for run, length in ((byte_ids("ab"), 2), (byte_ids("c"), 3), (byte_ids("€")[:2], 3)):
         assert target.append(run).stop_reason is None
         assert target.num_visible_bytes == length
 
 
-def test_the_token_budget_cuts_a_run_exactly() -> None:
+def test_the_token_budget_cuts_a_step_exactly() -> None:
     grown = answer(max_tokens=3)
     kept = grown.append(byte_ids("ababab"))
     assert kept.stop_reason is StopReason.MAX_TOKENS
@@ -202,7 +202,7 @@ def test_the_token_budget_cuts_a_run_exactly() -> None:
     assert grown.num_left == 0
 
 
-def test_an_unfinished_character_at_the_end_becomes_one_replacement() -> None:
+def test_an_incomplete_character_at_the_end_becomes_one_replacement_character() -> None:
     grown = answer(max_tokens=2)
     kept = grown.append(byte_ids("€€"))
     assert b"".join(kept.pieces).decode() == "\ufffd" == grown.text
@@ -246,18 +246,18 @@ def check_ends_alike(target: Target, settings: GenerateSettings) -> StopReason:
 
 
 @pytest.mark.parametrize("max_new_tokens", [1, 3, 20])
-def test_a_budget_is_met_exactly_inside_an_accepted_run(max_new_tokens: int, tiny: Target) -> None:
+def test_a_budget_is_met_exactly_within_accepted_tokens(max_new_tokens: int, tiny: Target) -> None:
     settings = replace(SETTINGS, max_new_tokens=max_new_tokens)
     assert check_ends_alike(tiny, settings) is StopReason.MAX_TOKENS
 
 
-def test_eos_inside_an_accepted_run_ends_the_answer(tiny: Target) -> None:
+def test_eos_within_accepted_tokens_ends_the_answer(tiny: Target) -> None:
     free = decode(tiny, plainly(SETTINGS), MESSAGES)
     eos = frozenset({free.token_ids[10], free.token_ids[15]})
     assert check_ends_alike(replace(tiny, eos_token_ids=eos), SETTINGS) is StopReason.EOS
 
 
-def test_stop_strings_inside_an_accepted_run_end_the_answer(tiny: Target) -> None:
+def test_stop_strings_within_accepted_tokens_end_the_answer(tiny: Target) -> None:
     text = decode(tiny, plainly(SETTINGS), MESSAGES).done.text
     for start in (5, 9, 14):
         settings = replace(SETTINGS, stop=("\0never", text[start : start + 3]))

@@ -82,7 +82,7 @@ def test_a_loaded_layer_serves_all_answers_and_changes_none(
     assert block(offloaded) == alone
 
 
-def test_a_batch_plans_what_its_conversations_take_and_no_more() -> None:
+def test_a_batch_plans_exactly_the_memory_of_its_conversations() -> None:
     rows = whole_rows(1000)
     assert sessions_for([1000] * 8, 8, 1000) == 8
     few = sessions_for([30] * 31 + [1000], 32, 1000)
@@ -91,7 +91,7 @@ def test_a_batch_plans_what_its_conversations_take_and_no_more() -> None:
     assert sessions_for([10], 1, 1000) == 1
 
 
-def test_all_conversations_that_were_planned_are_answered_at_once(
+def test_all_planned_conversations_are_answered_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = write_tiny(tmp_path / "model", STREAMED)

@@ -65,7 +65,7 @@ def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
 
 
 @pytest.mark.parametrize("name", ["grouped", "eagle", "assisted"])
-def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
+def test_all_drafters_answer_all_questions_of_the_comparison(name: str, load: LoadTarget) -> None:
     target = load(name, "float32")
     free = target.caches.free_rows
     race = DrafterRace(target, COSTS, QUESTIONS, 8)
@@ -86,7 +86,7 @@ def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     assert target.caches.free_rows == free
 
 
-def test_everyone_answers_the_first_question_once_before_it_counts(
+def test_every_drafter_answers_the_first_question_once_as_warm_up(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, str, int]] = []
@@ -109,7 +109,7 @@ def test_everyone_answers_the_first_question_once_before_it_counts(
     assert race.num_answered == 2
 
 
-def test_a_race_that_pauses_gives_its_room_back_and_goes_on(tiny: Target) -> None:
+def test_a_paused_comparison_frees_its_room_and_resumes(tiny: Target) -> None:
     free = tiny.caches.free_rows
     race = DrafterRace(tiny, COSTS, QUESTIONS, 12)
     for _ in range(9):
@@ -119,7 +119,7 @@ def test_a_race_that_pauses_gives_its_room_back_and_goes_on(tiny: Target) -> Non
     assert len(run(race)) == len(raced_drafters(tiny))
 
 
-def test_a_question_that_does_not_fit_counts_for_nobody(tiny: Target) -> None:
+def test_a_question_that_does_not_fit_counts_for_no_drafter(tiny: Target) -> None:
     long = "word " * 5000
     for questions in ((long, "one"), ("one", long), (long, "one", long)):
         race = DrafterRace(tiny, COSTS, questions, 6)
@@ -129,7 +129,9 @@ def test_a_question_that_does_not_fit_counts_for_nobody(tiny: Target) -> None:
 
 
 @pytest.mark.expects_errors
-def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drafter_that_fails_leaves_the_comparison(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = []
 
     def fail(request: Generate, *rest: Any) -> Generation:
@@ -146,13 +148,13 @@ def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch
     assert tiny.caches.free_rows == free
 
 
-def test_no_further_question_is_begun_when_time_is_over(tiny: Target) -> None:
+def test_no_further_question_begins_when_time_is_over(tiny: Target) -> None:
     race = DrafterRace(tiny, COSTS, QUESTIONS * 3, 6, max_s=0.0)
     assert run(race)
     assert race.num_answered == 1
 
 
-def test_the_fastest_is_the_default_and_of_equals_the_usual_one(tiny: Target) -> None:
+def test_the_fastest_drafter_is_the_default_and_of_equals_the_standard_one(tiny: Target) -> None:
     usual = drafters_for(tiny)
     assert usual[0].name == "composite"
 
@@ -168,7 +170,7 @@ def test_the_fastest_is_the_default_and_of_equals_the_usual_one(tiny: Target) ->
     assert {spec.name for spec in drafters_for(tiny, speeds)} == {spec.name for spec in usual}
 
 
-def test_a_model_that_is_there_to_show_drafts_drafts_even_where_that_is_slower(
+def test_a_demo_model_drafts_even_if_that_is_slower(
     tiny: Target,
 ) -> None:
     slower = {spec.name: 1.0 for spec in drafters_for(tiny)} | {"none": 9.0, "suffix": 2.0}
@@ -180,7 +182,7 @@ def test_a_model_that_is_there_to_show_drafts_drafts_even_where_that_is_slower(
     assert offered == {*slower, "lookahead"}
 
 
-def test_speeds_are_kept_for_the_drafters_that_were_compared(tiny: Target, tmp_path: Path) -> None:
+def test_speeds_are_saved_for_the_compared_drafters(tiny: Target, tmp_path: Path) -> None:
     speeds = tuple(
         DrafterSpeed(name, 2.0, 9.0, 1.5, 0.1)
         for name in sorted(spec.name for spec in raced_drafters(tiny))
@@ -196,7 +198,7 @@ def test_speeds_are_kept_for_the_drafters_that_were_compared(tiny: Target, tmp_p
         assert known.speeds() == ()
 
 
-def test_what_was_learned_outlives_the_load(tiny: Target, tmp_path: Path) -> None:
+def test_learned_rates_are_kept_across_loads(tiny: Target, tmp_path: Path) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
     row_policy = RowPolicy(tiny, COSTS)
     generate(tiny, user_says("one two three"), settings, row_policy=row_policy)
@@ -209,7 +211,7 @@ def test_what_was_learned_outlives_the_load(tiny: Target, tmp_path: Path) -> Non
     assert later.target_for(settings).trees == row_policy.target_for(settings).trees
 
 
-def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Path) -> None:
+def test_learned_rates_of_other_heads_are_discarded(tiny: Target, tmp_path: Path) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
     row_policy = RowPolicy(tiny, COSTS)
     generate(tiny, user_says("one two three"), settings, row_policy=row_policy)
@@ -232,7 +234,7 @@ def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Pa
     assert fresh.to_json() == before
 
 
-def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> None:
+def test_deeper_levels_are_probed_while_they_are_profitable(load: LoadTarget) -> None:
     """Of an EAGLE head nobody knows beforehand how often its guesses are right."""
     target = load("eagle", "float32")
     settings = GenerateSettings(drafter="eagle", growth="chain")
@@ -251,7 +253,7 @@ def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> Non
     assert levels(50.0) == 1  # whether drafts pay at all is the governor's to say
 
 
-def test_a_level_counts_where_the_tree_had_it() -> None:
+def test_a_level_counts_if_the_tree_had_it() -> None:
     rates = AcceptanceRates()
     for _ in range(500):
         rates.add(StepOutcome(1.0, 2, 8, 1.0, 2))
@@ -299,7 +301,7 @@ def load_command(folders: Folders, kept: Path | None, request_id: str) -> LoadMo
     )
 
 
-def test_the_engine_races_in_spare_time_and_remembers(
+def test_the_engine_compares_drafters_when_idle_and_saves_the_result(
     fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So few tokens may seem too fast where other programs compute, too.
@@ -335,7 +337,7 @@ def test_the_engine_races_in_spare_time_and_remembers(
     assert done.settings.drafter == name
 
 
-def test_what_is_learned_is_kept_for_each_set_of_heads_and_each_draft_model(
+def test_learned_rates_are_saved_per_set_of_heads_and_draft_model(
     fresh: EngineHarness, folders: Folders, tmp_path: Path
 ) -> None:
     model, heads = folders["grouped"]
@@ -373,7 +375,7 @@ def test_what_is_learned_is_kept_for_each_set_of_heads_and_each_draft_model(
     assert len({path for path, _ in learned.values()}) == len(ways)
 
 
-def test_a_race_can_be_stopped(fresh: EngineHarness, folders: Folders) -> None:
+def test_a_comparison_can_be_stopped(fresh: EngineHarness, folders: Folders) -> None:
     fresh.load(load_command(folders, None, "load"))
     fresh.submit(Calibrate("", "calibrate"))
     fresh.submit(Race("", "race"))

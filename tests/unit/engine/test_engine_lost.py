@@ -76,7 +76,7 @@ def raising(
     [PanicException("called unwrap"), SystemExit(3), KeyboardInterrupt(), RecursionError("deep")],
     ids=lambda error: type(error).__name__,
 )
-def test_the_worker_survives_whatever_comes(
+def test_the_worker_survives_any_exception(
     error: BaseException,
     engine: EngineHarness,
     folders: dict[str, tuple[object, object]],
@@ -99,7 +99,7 @@ POISON = (
 
 
 @pytest.mark.parametrize("error", POISON, ids=lambda error: str(error)[12:30])
-def test_a_poisoned_device_ends_all_work_and_says_so(
+def test_a_lost_device_ends_all_work_and_is_reported(
     error: BaseException,
     engine: EngineHarness,
     folders: dict[str, tuple[object, object]],
@@ -123,7 +123,7 @@ def test_a_poisoned_device_ends_all_work_and_says_so(
     assert count() == num_tried
 
 
-def test_what_was_decided_before_is_kept(
+def test_tokens_decided_before_are_kept(
     engine: EngineHarness,
     folders: dict[str, tuple[object, object]],
     monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +151,7 @@ def caused(error: BaseException, cause: BaseException) -> BaseException:
     ],
     ids=lambda error: str(error)[:40],
 )
-def test_out_of_memory_of_any_kind_is_no_poison(error: BaseException) -> None:
+def test_out_of_memory_errors_are_no_lost_device(error: BaseException) -> None:
     reported: list[Event] = []
     Failures(reported.append).report(Calibrate("s", "r"), error)
     (failed,) = reported
@@ -159,7 +159,7 @@ def test_out_of_memory_of_any_kind_is_no_poison(error: BaseException) -> None:
     assert (type(failed), failed.kind) == (Failed, "OutOfMemoryError")
 
 
-def test_poison_shows_through_errors_that_were_made_of_it() -> None:
+def test_a_lost_device_is_recognised_in_chained_errors() -> None:
     assert poisons_device(caused(OutOfMemoryError("No memory."), POISON[0]))
     later = ValueError("while it was tidied up")
     later.__context__ = POISON[1]
@@ -174,7 +174,7 @@ def poisoned(*_: object, **__: object) -> None:
     raise POISON[0]
 
 
-def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
+def test_a_card_lost_while_memory_is_freed_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def lose() -> None:
@@ -193,7 +193,7 @@ def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
     ]
 
 
-def test_an_error_behind_an_answers_last_step_is_survived(
+def test_an_error_after_an_answers_last_step_is_survived(
     engine: EngineHarness,
     folders: dict[str, tuple[object, object]],
     monkeypatch: pytest.MonkeyPatch,
@@ -209,7 +209,7 @@ def test_an_error_behind_an_answers_last_step_is_survived(
 
 
 @pytest.mark.parametrize("error", [ImportError("libcudart"), SystemExit(1)], ids=repr)
-def test_a_torch_that_cannot_be_used_is_told_to_whoever_asks(
+def test_a_torch_that_cannot_be_used_is_reported_for_every_request(
     error: BaseException,
     engine: EngineHarness,
     folders: dict[str, tuple[object, object]],
@@ -225,12 +225,12 @@ def test_a_torch_that_cannot_be_used_is_told_to_whoever_asks(
     load(engine, folders)
 
 
-def test_other_errors_are_no_poison() -> None:
+def test_other_errors_are_no_lost_device() -> None:
     assert not poisons_device(RuntimeError("shapes differ"))
     assert poisons_device(torch.AcceleratorError("CUDA error: misaligned address"))
 
 
-def test_nothing_is_asked_of_a_lost_device_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_device_is_not_used_at_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Event] = []
     executor = Executor(reported.append, lambda _: False)
     monkeypatch.setattr(ModelSlot, "begin_calibration", poisoned)
@@ -240,7 +240,7 @@ def test_nothing_is_asked_of_a_lost_device_at_the_end(monkeypatch: pytest.Monkey
     assert [type(event) for event in reported] == [EngineLost]
 
 
-def test_tokens_that_no_model_has_leave_the_answer_its_text(
+def test_invalid_tokens_of_a_model_keep_the_answers_text(
     engine: EngineHarness, folders: dict[str, tuple[object, object]]
 ) -> None:
     load(engine, folders)

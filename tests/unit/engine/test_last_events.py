@@ -85,7 +85,7 @@ def check(engine: EngineHarness, *names: str, other: str = "Failed") -> None:
     assert Counter(ends[name][0] for name in names)[other] >= 1, ends
 
 
-def test_who_fails_while_it_gives_its_rows_to_others_fails_alone(
+def test_an_answer_that_fails_while_sharing_its_rows_fails_alone(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: Generation) -> None:
@@ -102,7 +102,7 @@ def test_who_fails_while_it_gives_its_rows_to_others_fails_alone(
     assert {each for each in names if isinstance(engine.wait(each, *LAST), Failed)} == set(failed)
 
 
-def test_who_fails_while_it_ends_for_want_of_room_fails_alone(
+def test_an_answer_that_fails_while_ending_for_lack_of_room_fails_alone(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Generation, "make_room", lambda self: not self.prefill.has_read)
@@ -113,7 +113,7 @@ def test_who_fails_while_it_ends_for_want_of_room_fails_alone(
     check(engine, "a")
 
 
-def test_who_fails_while_its_grammar_is_awaited_fails_alone(
+def test_an_answer_that_fails_while_its_grammar_is_compiled_fails_alone(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Generation, "wait_for_grammar", raises(MemoryError()))
@@ -124,7 +124,7 @@ def test_who_fails_while_its_grammar_is_awaited_fails_alone(
     check(engine, "g")
 
 
-def test_a_scheduler_that_fails_ends_all_who_run_and_the_thread_goes_on(
+def test_a_scheduler_error_ends_all_running_answers_and_the_thread_continues(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: Scheduler, running: list[Generation]) -> object:
@@ -142,7 +142,7 @@ def test_a_scheduler_that_fails_ends_all_who_run_and_the_thread_goes_on(
 
 
 @pytest.mark.parametrize("num_waiting", [1, 2, 3])
-def test_a_device_lost_by_one_who_waited_ends_each_once(
+def test_a_device_lost_in_a_waiting_answer_ends_each_once(
     num_waiting: int, engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = [f"waits {number}" for number in range(num_waiting)]
@@ -175,7 +175,7 @@ def test_a_device_lost_after_an_answers_end_ends_the_others_once(
 
 
 @pytest.mark.parametrize("name", ["save_learned", "send_plan"])
-def test_nothing_fails_after_its_end(
+def test_nothing_fails_after_its_final_event(
     name: str, engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ModelSlot, name, raises(MemoryError()))
@@ -189,7 +189,7 @@ def test_nothing_fails_after_its_end(
     ("how", "name"),
     by_turns(["cancel", "close", "unload", "load"], ["cancel", "update_datastore"]),
 )
-def test_an_answer_whose_end_fails_ends_once_and_so_do_the_others(
+def test_an_answer_whose_final_event_fails_ends_once_and_so_do_the_others(
     how: str,
     name: str,
     engine: EngineHarness,
@@ -217,7 +217,7 @@ def test_an_answer_whose_end_fails_ends_once_and_so_do_the_others(
     check(engine, "a", "b", other="Failed" if name == "cancel" else "GenerationDone")
 
 
-def test_a_session_that_cannot_be_closed_leaves_its_failure_reported(
+def test_a_session_that_cannot_be_closed_keeps_its_reported_failure(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Sessions, "close", raises(MemoryError()))
@@ -228,7 +228,7 @@ def test_a_session_that_cannot_be_closed_leaves_its_failure_reported(
     check(engine, "a")
 
 
-def test_a_load_that_fails_fails_once_where_the_model_before_does_not_come_back(
+def test_a_failed_load_fails_once_even_if_the_previous_model_cannot_be_restored(
     engine: EngineHarness, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.engine.model_slot.load_target", raises(MemoryError()))
@@ -241,7 +241,7 @@ def test_a_load_that_fails_fails_once_where_the_model_before_does_not_come_back(
     check(engine, "fails")
 
 
-def test_who_waits_for_a_measurement_is_told_when_the_model_goes(
+def test_a_waiting_measurement_is_cancelled_when_the_model_is_unloaded(
     engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.submit(Calibrate("", "known"))

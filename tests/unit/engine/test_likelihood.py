@@ -14,7 +14,7 @@ from tests.support.models.targets import Folders
 TEXT = "the quick brown fox jumps over the lazy dog, again and again"
 
 
-def test_a_text_is_as_likely_as_its_tokens(folders: Folders) -> None:
+def test_the_log_probability_of_a_text_is_the_sum_over_its_tokens(folders: Folders) -> None:
     folder, _ = folders["grouped"]
     target = load_target(folder, None, LoadOptions("float64", "cpu", context_tokens=128))
     ids = target.tokenizer.encode(TEXT)

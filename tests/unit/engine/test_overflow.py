@@ -69,7 +69,7 @@ def numbers(messages: tuple[ChatMessage, ...]) -> list[int]:
 
 
 @pytest.mark.parametrize("policy", Overflow)
-def test_a_conversation_that_fits_is_read_as_it_is(policy: Overflow, pebble: Target) -> None:
+def test_a_conversation_that_fits_is_unchanged(policy: Overflow, pebble: Target) -> None:
     messages = chat(2)
     fitted = fit(messages, None, pebble, replace(ROLLING, overflow=policy))
     assert (fitted.messages, fitted.cut) == (messages, None)
@@ -77,7 +77,7 @@ def test_a_conversation_that_fits_is_read_as_it_is(policy: Overflow, pebble: Tar
     assert fitted.transcript == plain.transcript
 
 
-def test_a_rolling_window_keeps_its_cut_until_it_is_full_again(pebble: Target) -> None:
+def test_a_rolling_window_keeps_its_cut_until_the_context_is_full_again(pebble: Target) -> None:
     limit = pebble.config.context_tokens
     firsts: list[int] = []
     for num_answered in range(4, 30):
@@ -100,7 +100,7 @@ def test_a_rolling_window_keeps_its_cut_until_it_is_full_again(pebble: Target) -
     assert firsts == sorted(firsts)
 
 
-def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target) -> None:
+def test_after_a_cut_the_next_turn_computes_only_its_new_message(pebble: Target) -> None:
     target, runner = counted(pebble)
     session = Session(target)
     num_answered = next(n for n in range(30) if fit(chat(n), None, target, ROLLING).cut)
@@ -115,7 +115,7 @@ def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target
 
 
 @pytest.mark.parametrize("policy", [Overflow.ROLLING, Overflow.MIDDLE])
-def test_an_answer_gone_on_with_is_read_with_the_same_cut(policy: Overflow, tiny: Target) -> None:
+def test_a_continued_answer_uses_the_same_cut(policy: Overflow, tiny: Target) -> None:
     settings = replace(MIDDLE, overflow=policy, max_new_tokens=0, banned=tuple(tiny.eos_token_ids))
     messages = chat(3)
     limited = replace(settings, max_new_tokens=30)
@@ -140,7 +140,7 @@ def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> N
         assert len(gaps) == 1
 
 
-def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
+def test_omitted_messages_are_reported_before_the_text(pebble: Target) -> None:
     request = Generate("s", "r", chat(9), ROLLING)
     generation = start_generation(request, pebble, Session(pebble), RowPolicy(pebble))
     events = list(events_of(generation))
@@ -154,7 +154,7 @@ def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
 
 
 @pytest.mark.parametrize("policy", Overflow)
-def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
+def test_a_single_message_that_is_too_long_is_refused_in_plain_words(
     policy: Overflow, pebble: Target
 ) -> None:
     with pytest.raises(RequestError, match=r"needs [0-9,]+ tokens; .*'s limit is 512"):
@@ -162,9 +162,7 @@ def test_a_message_that_is_too_long_alone_is_refused_in_plain_words(
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "none"])
-def test_an_answer_without_a_limit_takes_what_the_context_leaves(
-    drafter: str, folders: Folders
-) -> None:
+def test_an_answer_without_a_limit_may_fill_the_context(drafter: str, folders: Folders) -> None:
     target = load_target(*folders["grouped"], LoadOptions("float64", context_tokens=192))
     limit = target.config.context_tokens
     requested = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids), tree_rows=4)
@@ -180,7 +178,7 @@ def test_an_answer_without_a_limit_takes_what_the_context_leaves(
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
-def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Target) -> None:
+def test_an_answer_whose_cache_was_evicted_is_prefilled_again(drafter: str, tiny: Target) -> None:
     requested = replace(OPEN, drafter=drafter, max_new_tokens=40)
     session = Session(tiny)
     generation = start_generation(
@@ -197,7 +195,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
     assert done.token_ids == decode(tiny, requested, user_says("begin")).token_ids
 
 
-def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target) -> None:
+def test_prefill_reports_its_progress_and_can_be_stopped(pebble: Target) -> None:
     request = Generate("s", "r", chat(4), ROLLING)
     generation = start_generation(request, pebble, Session(pebble), RowPolicy(pebble))
     (progress,) = take_step(generation)
@@ -245,7 +243,7 @@ def test_a_turn_renders_and_tokenizes_its_prompt_once(
 # Counting -----------------------------------------------------------------------------------------
 
 
-def test_a_count_is_what_the_answer_then_reads(pebble: Target) -> None:
+def test_a_count_equals_the_tokens_that_the_answer_prefills(pebble: Target) -> None:
     for messages in (chat(0), chat(3), chat(9)):
         counted_before = count(Count("s", "c", messages, ROLLING, wants_prompt=True), pebble)
         done = decode(pebble, ROLLING, messages).done
@@ -256,7 +254,7 @@ def test_a_count_is_what_the_answer_then_reads(pebble: Target) -> None:
         assert counted_before.prompt.endswith("<|assistant|>")
 
 
-def test_a_count_says_before_sending_that_it_will_not_fit(pebble: Target) -> None:
+def test_a_count_says_in_advance_that_a_prompt_will_not_fit(pebble: Target) -> None:
     reported = count(Count("s", "c", chat(12), GenerateSettings()), pebble)
     assert reported.num_tokens > reported.context_tokens == pebble.config.context_tokens
     assert "This chat needs" in reported.lack
@@ -266,7 +264,9 @@ def test_a_count_says_before_sending_that_it_will_not_fit(pebble: Target) -> Non
     assert all(message.content.strip() in shown.prompt for message in chat(12))
 
 
-def test_a_template_without_a_place_for_a_system_prompt_reads_it_first(pebble: Target) -> None:
+def test_a_template_without_system_messages_gets_the_system_prompt_in_the_first_message(
+    pebble: Target,
+) -> None:
     source = (
         "{% if messages[0]['role'] != 'user' %}{{ raise_exception('roles') }}{% endif %}"
         "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}[assistant]"
@@ -277,14 +277,14 @@ def test_a_template_without_a_place_for_a_system_prompt_reads_it_first(pebble: T
     assert numbers(fit(chat(12), None, target, ROLLING).messages)[-1] == 12
 
 
-def test_a_template_that_fails_names_its_line(pebble: Target) -> None:
+def test_a_template_error_names_its_line(pebble: Target) -> None:
     source = "{{ bos_token }}\n{{ messages[0]['content'] }}\n{{ raise_exception('no systems') }}"
     target = replace(pebble, template=ChatTemplate(source, {}))
     with pytest.raises(TemplateError, match="line 3: no systems"):
         count(Count("s", "c", chat(0)), target)
 
 
-def test_the_worker_counts_while_it_answers_and_takes_the_models_first_drafter() -> None:
+def test_the_worker_counts_during_answers_and_uses_the_models_first_drafter() -> None:
     harness = EngineHarness()
     try:
         harness.load(LoadModel("", "load", *demo_model()))

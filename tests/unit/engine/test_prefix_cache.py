@@ -41,14 +41,14 @@ from tests.support.models.targets import Folders, folder_of, options_of
 from tests.support.models.tiny import TinySpec, config_of, random_weights, write_tiny
 
 
-def test_conversations_with_another_salt_share_nothing(tiny: Target, open_all: Open) -> None:
+def test_conversations_with_different_salts_share_no_rows(tiny: Target, open_all: Open) -> None:
     chats = open_all(tiny)
     chats.answer("a", asks(FIRST), GREEDY, salt="one client")
     assert chats.answer("b", asks(FIRST), GREEDY, salt="another").num_cached_tokens == 0
     assert chats.answer("c", asks(FIRST), GREEDY, salt="another").num_cached_tokens > 0
 
 
-def test_rows_are_taken_while_their_conversation_reads_and_writes(
+def test_rows_are_shared_while_their_conversation_prefills_and_decodes(
     load: LoadTarget, open_all: Open
 ) -> None:
     target = load("pebble", "float32")
@@ -99,7 +99,7 @@ def rows_of(target: Target) -> int:
     return sum(map(len, target.caches._allocated.values()))
 
 
-def test_conversations_with_one_beginning_take_its_memory_once(
+def test_conversations_with_one_prefix_use_its_memory_once(
     attention: Target, open_all: Open
 ) -> None:
     chats = open_all(attention)
@@ -127,7 +127,7 @@ def test_conversations_with_one_beginning_take_its_memory_once(
 
 
 @pytest.mark.parametrize("num_rows", [1, 15, 16, 17, 140, 200, 300])
-def test_a_cut_within_shared_rows_leaves_those_of_others(
+def test_truncation_within_shared_rows_keeps_those_of_others(
     num_rows: int, attention: Target, open_all: Open
 ) -> None:
     chats = open_all(attention)
@@ -148,7 +148,7 @@ def test_a_cut_within_shared_rows_leaves_those_of_others(
     assert a.kv.committed().equal(kept)
 
 
-def test_shared_rows_may_share_theirs(attention: Target, open_all: Open) -> None:
+def test_shared_rows_may_be_shared_again(attention: Target, open_all: Open) -> None:
     chats = open_all(attention)
     chats.answer("a", asks(FIRST), GREEDY)
     chats.answer("b", asks(OTHER), GREEDY)
@@ -182,7 +182,7 @@ def narrow() -> Target:
     return load_target(*folder_of("grouped"), options)
 
 
-def test_rows_move_where_there_is_no_room_for_a_copy(narrow: Target, open_all: Open) -> None:
+def test_rows_are_moved_if_there_is_no_room_for_a_copy(narrow: Target, open_all: Open) -> None:
     chats = open_all(narrow)
     chats.answer("a", asks(FIRST), GREEDY)
     done = chats.answer("b", asks(OTHER), GREEDY)
@@ -192,7 +192,7 @@ def test_rows_move_where_there_is_no_room_for_a_copy(narrow: Target, open_all: O
     assert done.token_ids == alone(narrow, OTHER).token_ids
 
 
-def test_a_busy_conversation_keeps_its_rows_where_there_is_no_room_for_a_copy(
+def test_a_busy_conversation_keeps_its_rows_if_there_is_no_room_for_a_copy(
     narrow: Target, open_all: Open
 ) -> None:
     chats = open_all(narrow)
@@ -211,7 +211,7 @@ def test_a_busy_conversation_keeps_its_rows_where_there_is_no_room_for_a_copy(
 # Faults that must be caught -----------------------------------------------------------------------
 
 
-def test_a_row_too_few_is_noticed(
+def test_one_missing_row_is_detected(
     attention: Target, open_all: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = KvCache.copy_prefix
@@ -229,7 +229,7 @@ def test_a_row_too_few_is_noticed(
 # At the same time ----
 
 
-def test_prompts_that_come_at_once_are_read_once(folders: Folders) -> None:
+def test_concurrent_prompts_with_one_prefix_are_prefilled_once(folders: Folders) -> None:
     engine = EngineHarness()
     try:
         options = LoadOptions("float32", "cpu", context_tokens=1024, sessions=6)

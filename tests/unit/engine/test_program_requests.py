@@ -69,7 +69,7 @@ def prompt_of(target: Target, messages: tuple[ChatMessage, ...], tools: tuple[st
     return count(command, target).prompt
 
 
-def test_a_template_reads_functions_calls_and_their_results(
+def test_a_template_renders_functions_calls_and_their_results(
     with_template: Callable[[str], Target],
 ) -> None:
     target = with_template(KNOWS_TOOLS)
@@ -78,7 +78,7 @@ def test_a_template_reads_functions_calls_and_their_results(
     )
 
 
-def test_a_template_that_knows_no_functions_reads_calls_and_results_as_text(
+def test_a_template_without_functions_renders_calls_and_results_as_text(
     with_template: Callable[[str], Target],
 ) -> None:
     target = with_template(KNOWS_NONE)
@@ -89,7 +89,7 @@ def test_a_template_that_knows_no_functions_reads_calls_and_results_as_text(
     )
 
 
-def test_functions_count_where_a_conversation_is_cut(
+def test_functions_count_towards_the_context(
     with_template: Callable[[str], Target],
 ) -> None:
     target = with_template(KNOWS_TOOLS)
@@ -106,7 +106,7 @@ def test_functions_count_where_a_conversation_is_cut(
     assert read.endswith("<user>last<assistant>")
 
 
-def test_a_raw_prompt_is_gone_on_with_as_it_stands(tiny: Target) -> None:
+def test_a_raw_prompt_is_continued_unchanged(tiny: Target) -> None:
     prompt = tuple(tiny.tokenizer.encode_prompt("once upon a"))
     request = Generate("s", "r", (), SETTINGS, prompt_ids=prompt)
     done = answer(tiny, request)[-1]
@@ -117,9 +117,7 @@ def test_a_raw_prompt_is_gone_on_with_as_it_stands(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("prompt", [(10**6,), (-1,), (1,) * 10_000])
-def test_a_raw_prompt_that_the_model_cannot_read_is_refused(
-    tiny: Target, prompt: tuple[int, ...]
-) -> None:
+def test_a_raw_prompt_with_invalid_tokens_is_refused(tiny: Target, prompt: tuple[int, ...]) -> None:
     request = Generate("s", "r", (), SETTINGS, prompt_ids=prompt)
     with pytest.raises(RequestError, match=r"none of the model's|limit is"):
         answer(tiny, request)
@@ -151,20 +149,20 @@ def test_log_probabilities_are_those_of_the_model(tiny: Target, drafter: str) ->
         assert -math.inf < token.logprob <= 0
 
 
-def test_more_alternatives_than_anybody_reads_are_refused(tiny: Target) -> None:
+def test_too_many_alternatives_are_refused(tiny: Target) -> None:
     request = Generate("s", "r", user_says("x"), SETTINGS, num_logprobs=21)
     with pytest.raises(RequestError, match="21 alternatives"):
         answer(tiny, request)
 
 
 @pytest.mark.parametrize("tool", ["{", "[]", '{"description": "x"}', '{"name": 1}'])
-def test_what_is_no_function_is_refused(tiny: Target, tool: str) -> None:
+def test_an_invalid_function_is_refused(tiny: Target, tool: str) -> None:
     request = Generate("s", "r", user_says("x"), SETTINGS, tools=(tool,))
     with pytest.raises(RequestError, match="function"):
         answer(tiny, request)
 
 
-def test_a_text_and_its_tokens_are_found_from_each_other(tiny: Target) -> None:
+def test_text_and_tokens_convert_into_each_other(tiny: Target) -> None:
     tokenized = tokenize(Tokenize("s", "r", "some words"), tiny)
     assert tokenized.token_ids == tuple(tiny.tokenizer.encode("some words"))
     assert b"".join(tokenized.pieces) == b"some words"
@@ -180,7 +178,7 @@ def test_special_tokens_are_named(tiny: Target) -> None:
     assert tokenized.pieces == (name.encode(),)
 
 
-def test_names_of_special_tokens_can_be_mere_text(tiny: Target) -> None:
+def test_names_of_special_tokens_can_be_plain_text(tiny: Target) -> None:
     special = tokenize(Tokenize("s", "r", "a<|end|>"), tiny)
     literal = tokenize(Tokenize("s", "r", "a<|end|>", is_literal=True), tiny)
     assert EOS_ID in special.token_ids

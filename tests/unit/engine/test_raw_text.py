@@ -33,13 +33,13 @@ def target(base: Path) -> Target:
     return load_target(base, options=LoadOptions("float64"))
 
 
-def test_nothing_is_wrapped_around_a_text(target: Target) -> None:
+def test_a_base_models_prompt_has_no_template(target: Target) -> None:
     assert target.template.continues_text
     requested = transcribe([ChatMessage(USER, "Once upon a ")], None, target)
     assert requested.token_ids == target.tokenizer.encode_prompt("Once upon a ")
 
 
-def test_turns_are_read_end_to_end_and_answers_as_they_were_written(target: Target) -> None:
+def test_a_base_model_gets_turns_concatenated_and_answers_unchanged(target: Target) -> None:
     first = ChatMessage(USER, "Once ")
     run = decode(target, GREEDY, (first,))
     answer = ChatMessage(ANSWER, run.done.text, run.done.token_ids)
@@ -50,7 +50,7 @@ def test_turns_are_read_end_to_end_and_answers_as_they_were_written(target: Targ
     assert transcribe(then, None, target).token_ids == wanted
 
 
-def test_going_on_with_an_answer_gives_what_one_answer_would_have_been(target: Target) -> None:
+def test_continuing_an_answer_equals_one_uninterrupted_answer(target: Target) -> None:
     first = ChatMessage(USER, "Once upon")
     whole = decode(target, GREEDY, (first,)).token_ids
     started = decode(target, replace(GREEDY, max_new_tokens=5), (first,))
@@ -58,7 +58,7 @@ def test_going_on_with_an_answer_gives_what_one_answer_would_have_been(target: T
     assert decode(target, GREEDY, (first, answer)).token_ids[: len(whole)] == whole
 
 
-def test_a_sentencepiece_text_gets_no_space_where_it_goes_on(target: Target) -> None:
+def test_a_continued_sentencepiece_text_gets_no_extra_space(target: Target) -> None:
     calls: list[str] = []
 
     class Watched(type(target.tokenizer)):  # type: ignore[misc]
@@ -74,7 +74,7 @@ def test_a_sentencepiece_text_gets_no_space_where_it_goes_on(target: Target) -> 
     assert calls == [" so"]
 
 
-def test_raw_reads_the_prompt_of_any_model_as_it_stands(
+def test_raw_mode_passes_any_models_prompt_unchanged(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, _ = folders["grouped"]

@@ -49,7 +49,7 @@ def recording(tiny: Target) -> Recording:
         daily=("composite", "eagle", "lookahead", "medusa"),
     ),
 )
-def test_recording_changes_nothing_and_tells_of_every_step(
+def test_recording_changes_no_token_and_reports_every_step(
     drafter: str, rule: str, target_of: Callable[[str], Target]
 ) -> None:
     tiny = target_of(drafter)
@@ -69,7 +69,7 @@ def test_recording_changes_nothing_and_tells_of_every_step(
         assert trace.times == step.times
 
 
-def test_probabilities_are_the_targets_and_the_heads_own(
+def test_recorded_probabilities_are_the_targets_and_the_heads(
     tiny: Target, recording: Recording
 ) -> None:
     assert tiny.heads is not None
@@ -100,7 +100,7 @@ def test_probabilities_are_the_targets_and_the_heads_own(
     assert depths >= {1, 2}
 
 
-def test_the_numbers_of_sample_say_why_it_drew(tiny: Target) -> None:
+def test_recorded_values_of_sample_explain_its_draws(tiny: Target) -> None:
     settings = replace(SETTINGS, rule="sample", top_k=20, repetition_penalty=1.2)
     recorded, _ = record(tiny, settings)
     prompt = tiny.tokenizer.encode(tiny.template.render(user_says("record this")))
@@ -114,7 +114,7 @@ def test_the_numbers_of_sample_say_why_it_drew(tiny: Target) -> None:
     assert math.isfinite(numbers["noise"])
 
 
-def test_the_numbers_of_typical_say_why_it_accepted(tiny: Target) -> None:
+def test_recorded_values_of_typical_explain_its_acceptances(tiny: Target) -> None:
     settings = replace(SETTINGS, rule="typical", temperature=1.5, max_new_tokens=60)
     assert settings.delta == 0.0  # which stands for the root of epsilon
     recorded, _ = record(tiny, settings)
@@ -130,7 +130,7 @@ def test_the_numbers_of_typical_say_why_it_accepted(tiny: Target) -> None:
     assert num_accepted
 
 
-def test_a_greedy_margin_is_told_where_probabilities_dont_show_it(tiny: Target) -> None:
+def test_a_greedy_margin_is_recorded_if_probabilities_round_to_equal(tiny: Target) -> None:
     plain, _ = record(tiny, SETTINGS)
     assert all(not verdict.numbers for trace in plain.steps for verdict in trace.verdicts)
     shaped, _ = record(tiny, replace(SETTINGS, presence_penalty=1.0))
@@ -138,7 +138,7 @@ def test_a_greedy_margin_is_told_where_probabilities_dont_show_it(tiny: Target) 
     assert min(margins) >= 0
 
 
-def test_a_recording_comes_back_from_its_file(recording: Recording, tmp_path: Path) -> None:
+def test_a_recording_is_restored_from_its_file(recording: Recording, tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     write_trace(path, recording)
     again = read_trace(path)

@@ -67,7 +67,7 @@ def begun(target: Target, name: str, settings: GenerateSettings, text: str) -> G
     return start_generation(request, target, Session(target), RowPolicy(target))
 
 
-def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
+def test_answers_that_outgrow_the_cache_are_preempted_and_unchanged(
     narrow: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.engine.session._RESERVED_ROWS", 64)
@@ -112,7 +112,7 @@ def test_an_answer_waits_until_the_cache_has_room(engine: EngineHarness) -> None
     assert order == [(kind, name) for name in names for kind in (AnswerStarted, GenerationDone)]
 
 
-def test_who_waits_can_be_stopped_and_disturbs_nobody(engine: EngineHarness) -> None:
+def test_a_waiting_answer_can_be_stopped_and_blocks_nobody(engine: EngineHarness) -> None:
     for name in ("a", "b", "c"):
         engine.submit(Generate(name, name, user_says(f"say {name}"), WIDE))
     engine.wait("a", AnswerStarted)
@@ -127,7 +127,7 @@ def test_who_waits_can_be_stopped_and_disturbs_nobody(engine: EngineHarness) -> 
     assert isinstance(again, GenerationDone)
 
 
-def test_a_conversation_that_waits_is_not_asked_twice(engine: EngineHarness) -> None:
+def test_a_waiting_conversation_is_not_started_twice(engine: EngineHarness) -> None:
     engine.submit(Generate("a", "a", user_says("say a"), WIDE))
     engine.submit(Generate("b", "b", user_says("say b"), WIDE))
     engine.submit(Generate("b", "again", user_says("say b"), WIDE))
@@ -138,7 +138,7 @@ def test_a_conversation_that_waits_is_not_asked_twice(engine: EngineHarness) -> 
 
 
 @pytest.mark.parametrize("name", ["dflash", "streams"])
-def test_heads_without_room_draft_nothing_and_the_answer_goes_on(
+def test_heads_without_room_draft_nothing_and_the_answer_continues(
     name: str, folders: Folders
 ) -> None:
     target = load_target(*folders[name], LoadOptions("float64", context_tokens=CONTEXT))
@@ -161,7 +161,7 @@ def test_heads_without_room_draft_nothing_and_the_answer_goes_on(
     assert memory.kv.length > 32
 
 
-def test_heads_take_the_room_of_idle_conversations(folders: Folders) -> None:
+def test_heads_use_the_room_of_evicted_idle_conversations(folders: Folders) -> None:
     engine = EngineHarness()
     options = LoadOptions("float64", "cpu", context_tokens=CONTEXT)
     command = LoadModel("", engine.name_request(), *folders["dflash"], options)
@@ -200,7 +200,7 @@ def ask_again(engine: EngineHarness, text: str) -> GenerationDone:
     return done
 
 
-def test_a_race_and_a_calibration_never_evict_a_conversation(
+def test_comparison_and_calibration_never_evict_a_conversation(
     folders: Folders, tmp_path: Path
 ) -> None:
     engine = load_with_costs(folders, tmp_path)
@@ -219,7 +219,7 @@ def test_a_race_and_a_calibration_never_evict_a_conversation(
         engine.close()
 
 
-def test_beside_a_conversation_there_is_room_to_calibrate(folders: Folders, tmp_path: Path) -> None:
+def test_calibration_has_room_beside_a_conversation(folders: Folders, tmp_path: Path) -> None:
     """Its cache grew to the whole context; what holds no rows yet is given back."""
     engine = load_with_costs(folders, tmp_path)
     try:
@@ -232,7 +232,7 @@ def test_beside_a_conversation_there_is_room_to_calibrate(folders: Folders, tmp_
         engine.close()
 
 
-def test_a_race_that_a_question_interrupts_waits_and_ends_when_there_is_room(
+def test_a_comparison_interrupted_by_a_question_waits_for_room_and_ends(
     folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = threading.Semaphore(0)
@@ -260,7 +260,7 @@ def test_a_race_that_a_question_interrupts_waits_and_ends_when_there_is_room(
         engine.close()
 
 
-def test_an_answer_of_the_background_takes_free_rows_only(engine: EngineHarness) -> None:
+def test_a_background_answer_uses_only_free_rows(engine: EngineHarness) -> None:
     text = fill_chat(engine, 300, SHORT)
     title = Generate("titles", "title", user_says("say t" + "b" * 80), LONG, is_background=True)
     engine.submit(title)
@@ -271,7 +271,7 @@ def test_an_answer_of_the_background_takes_free_rows_only(engine: EngineHarness)
     assert isinstance(engine.wait("title", GenerationDone, Failed), GenerationDone)
 
 
-def test_an_answer_of_the_background_is_interrupted_and_begins_again(
+def test_a_background_answer_is_interrupted_and_restarted(
     engine: EngineHarness,
 ) -> None:
     title = Generate("titles", "title", user_says("say t"), WIDE, is_background=True)
@@ -286,7 +286,7 @@ def test_an_answer_of_the_background_is_interrupted_and_begins_again(
     assert ended.num_new_tokens == WIDE.max_new_tokens
 
 
-def test_an_answer_of_the_background_that_never_fits_fails(engine: EngineHarness) -> None:
+def test_a_background_answer_that_never_fits_fails(engine: EngineHarness) -> None:
     title = Generate("titles", "title", user_says("say " + "b " * 2000), LONG, is_background=True)
     engine.submit(title)
     assert isinstance(engine.wait("title", GenerationDone, Failed), Failed)

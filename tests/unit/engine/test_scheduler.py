@@ -93,7 +93,7 @@ def done_of(steps: list[list[StepResult]], name: str) -> GenerationDone:
     return done
 
 
-def test_an_answer_takes_a_step_in_every_pass_in_which_a_prompt_is_read(target: Target) -> None:
+def test_an_answer_decodes_in_every_pass_that_prefills_a_prompt(target: Target) -> None:
     scheduler = Scheduler()
     running = [started(target, "early", "hello")]
     first = scheduler.step(running)
@@ -121,7 +121,7 @@ def test_an_answer_takes_a_step_in_every_pass_in_which_a_prompt_is_read(target: 
         )
 
 
-def test_of_one_prompt_no_more_is_read_than_a_chunk_where_a_pass_reads_more(
+def test_a_prompt_gets_at_most_a_chunk_of_a_larger_pass(
     target: Target,
 ) -> None:
     running = [started(target, name, LONG_PROMPT) for name in ("one", "other")]
@@ -129,7 +129,7 @@ def test_of_one_prompt_no_more_is_read_than_a_chunk_where_a_pass_reads_more(
     assert max(max(rows) for rows in passes_of(target)) == 16
 
 
-def test_a_prompt_by_itself_is_read_in_passes_of_its_own_kind(target: Target) -> None:
+def test_a_single_prompt_is_prefilled_in_passes_of_its_own(target: Target) -> None:
     run(Scheduler(), [started(target, "alone", LONG_PROMPT)])
     read = [rows for rows in passes_of(target) if rows[0] < 0]
     assert read == passes_of(target)[: len(read)]
@@ -137,7 +137,7 @@ def test_a_prompt_by_itself_is_read_in_passes_of_its_own_kind(target: Target) ->
     assert all(rows == (1,) for rows in passes_of(target)[len(read) :])
 
 
-def test_an_answer_that_does_not_join_takes_its_steps_by_itself_and_in_turns(
+def test_an_answer_that_cannot_share_passes_decodes_alone_in_turns(
     target: Target,
 ) -> None:
     names = ("left", "alone", "right")
@@ -153,7 +153,7 @@ def test_an_answer_that_does_not_join_takes_its_steps_by_itself_and_in_turns(
     assert all(len(rows) == 1 for rows in passes_of(target)[1::2][: PLAIN.max_new_tokens])
 
 
-def test_prompts_for_which_a_pass_has_no_rows_come_first_in_the_next(target: Target) -> None:
+def test_prompts_without_rows_in_a_pass_come_first_in_the_next(target: Target) -> None:
     running = [started(target, name, LONG_PROMPT) for name in ("one", "two")]
     steps = run(Scheduler(), running)
     readers = [
@@ -167,7 +167,7 @@ def test_prompts_for_which_a_pass_has_no_rows_come_first_in_the_next(target: Tar
     assert readers[:4] == [["one"], ["two"], ["one"], ["two"]]
 
 
-def test_a_pass_has_as_many_rows_of_prompts_as_are_asked_for(target: Target) -> None:
+def test_a_pass_has_as_many_prompt_rows_as_configured(target: Target) -> None:
     running = [started(target, str(n), LONG_PROMPT) for n in range(3)]
     Scheduler(prompt_rows=600).step(running)
     (rows,) = passes_of(target)
@@ -175,7 +175,7 @@ def test_a_pass_has_as_many_rows_of_prompts_as_are_asked_for(target: Target) -> 
     assert sum(rows) == 600
 
 
-def test_no_answer_waits_for_long_where_more_run_than_share_a_pass(target: Target) -> None:
+def test_no_answer_waits_long_if_more_run_than_share_a_pass(target: Target) -> None:
     running = [started(target, str(n), "hello") for n in range(MAX_BATCH + 3)]
     scheduler, taken = Scheduler(), Counter[str]()
     for _ in range(20):
@@ -186,7 +186,7 @@ def test_no_answer_waits_for_long_where_more_run_than_share_a_pass(target: Targe
     assert max(taken.values()) - min(taken.values()) <= 1
 
 
-def test_only_the_time_of_steps_that_nobody_shares_is_learned_from(
+def test_step_times_are_learned_only_from_unshared_steps(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned: list[int] = []
@@ -202,7 +202,7 @@ def test_only_the_time_of_steps_that_nobody_shares_is_learned_from(
     assert len(learned) == 1
 
 
-def test_prompts_that_wait_for_rows_take_no_place_in_a_pass(target: Target) -> None:
+def test_prompts_that_wait_for_rows_occupy_no_place_in_a_pass(target: Target) -> None:
     scheduler, running = Scheduler(max_batch=3), [started(target, "early", "hello")]
     scheduler.step(running)
     running[:0] = [started(target, str(n), LONG_PROMPT) for n in range(4)]

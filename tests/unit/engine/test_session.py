@@ -27,7 +27,7 @@ SAMPLED = GenerateSettings(
 )
 
 
-def test_the_second_turn_computes_only_what_is_new(tiny: Target) -> None:
+def test_the_second_turn_computes_only_new_tokens(tiny: Target) -> None:
     target, runner = counted(tiny)
     session = Session(target)
     first = decode(target, SAMPLED, user_says("what is new"), session=session)
@@ -49,7 +49,7 @@ def test_the_second_turn_computes_only_what_is_new(tiny: Target) -> None:
     assert second.token_ids == fresh.token_ids
 
 
-def test_the_answer_itself_is_reused_when_it_comes_back_unchanged(tiny: Target) -> None:
+def test_an_answer_is_reused_if_it_returns_unchanged(tiny: Target) -> None:
     # A random target often writes what is no text, or tokens that its tokenizer would merge.
     for seed in range(100):
         session = Session(tiny)
@@ -80,7 +80,7 @@ def test_regenerate_computes_one_token_of_the_prompt(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
-def test_the_same_seed_repeats_and_another_differs(drafter: str, load: LoadTarget) -> None:
+def test_the_same_seed_repeats_the_text_and_another_differs(drafter: str, load: LoadTarget) -> None:
     target = load("pebble", "float32")
     settings = replace(SAMPLED, drafter=drafter)
     session = Session(target)
@@ -105,7 +105,7 @@ def test_an_edited_message_keeps_the_cache_up_to_the_edit(tiny: Target) -> None:
     assert run.token_ids == decode(tiny, SAMPLED, user_says("one two four")).token_ids
 
 
-def test_any_order_of_prompts_in_one_session_answers_as_in_a_fresh_one(tiny: Target) -> None:
+def test_any_order_of_prompts_in_one_session_answers_as_in_fresh_ones(tiny: Target) -> None:
     chance, alone = random.Random(1), {}
     for _ in range(5):
         session = Session(tiny)
@@ -121,7 +121,7 @@ def test_any_order_of_prompts_in_one_session_answers_as_in_a_fresh_one(tiny: Tar
         session.close()
 
 
-def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
+def test_a_session_works_after_a_cancelled_answer(tiny: Target) -> None:
     prompt = "a long prompt, " * 20  # several chunks of prefill
     expected = decode(tiny, SAMPLED, user_says(prompt)).token_ids
 
@@ -142,7 +142,7 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
         cancel_after(num_pieces)
 
 
-def test_a_refused_request_leaves_the_session_as_it_was(tiny: Target) -> None:
+def test_a_refused_request_leaves_the_session_unchanged(tiny: Target) -> None:
     session = Session(tiny)
     decode(tiny, SAMPLED, user_says("keep me"), session=session)
     before = list(session.token_ids), session.kv.committed()
@@ -166,7 +166,7 @@ def test_rows_beyond_the_capacity_are_refused(tiny: Target) -> None:
     assert kv.length == 3
 
 
-def test_truncating_never_brings_rows_back(tiny: Target) -> None:
+def test_truncating_never_restores_rows(tiny: Target) -> None:
     kv = tiny.runner.new_cache(8)
     tiny.runner.extend([1, 2, 3], kv)
     kv.truncate(2)

@@ -19,7 +19,7 @@ SWITCHED = (
 TURNS = (ChatMessage(Role.USER, "a"),)
 
 
-def test_a_template_is_told_whether_to_think() -> None:
+def test_a_template_gets_the_reasoning_switch() -> None:
     template = ChatTemplate(SWITCHED, {})
     assert template.thinking == ThinkingSwitch(can_switch=True)
     usual = template.render(TURNS)
@@ -27,7 +27,7 @@ def test_a_template_is_told_whether_to_think() -> None:
     assert template.render(TURNS, thinks=False) == usual + "<think>\n\n</think>\n\n"
 
 
-def test_a_template_may_open_the_thought_itself() -> None:
+def test_a_template_may_open_the_reasoning_itself() -> None:
     opens = SWITCHED.replace("{% endif %}{% endif %}", "{% else %}<think>\n{% endif %}{% endif %}")
     switch = ChatTemplate(opens, {}).thinking
     assert switch == (True, True, True)
@@ -38,7 +38,7 @@ def test_a_template_may_open_the_thought_itself() -> None:
     assert reported.render(TURNS, thinks=True) == "Think.a"
 
 
-def test_a_template_without_a_switch_does_not_mind() -> None:
+def test_a_template_without_a_switch_ignores_it() -> None:
     # A variable of its own, or of a message, is none.
     source = "{% set thinking = 1 %}{{ messages[0].content }}{{ messages[0].thinking }}"
     template = ChatTemplate(source, {})
@@ -46,7 +46,7 @@ def test_a_template_without_a_switch_does_not_mind() -> None:
     assert template.render(TURNS, thinks=False) == template.render(TURNS) == "a"
 
 
-def test_a_prompt_tells_whether_the_answer_begins_inside(tiny: Target) -> None:
+def test_a_prompt_says_whether_the_answer_begins_inside_its_reasoning(tiny: Target) -> None:
     # Some models are told in a message, which no switch knows of.
     source = SWITCHED.replace(
         "{% endif %}{% endif %}",
@@ -61,7 +61,7 @@ def test_a_prompt_tells_whether_the_answer_begins_inside(tiny: Target) -> None:
         assert transcript.opens_reasoning(tags) is opens
 
 
-def test_the_switch_is_a_setting_of_the_answer(tiny: Target) -> None:
+def test_reasoning_is_a_setting_of_the_answer(tiny: Target) -> None:
     target = replace(tiny, template=ChatTemplate(SWITCHED, {}))
     lengths = [
         len(fit(TURNS, None, target, GenerateSettings(thinks=thinks)).transcript.token_ids)
@@ -72,7 +72,7 @@ def test_the_switch_is_a_setting_of_the_answer(tiny: Target) -> None:
     assert ChatSettings().with_json({"thinks": "yes"}).thinks is None
 
 
-def test_later_turns_dont_read_what_was_thought() -> None:
+def test_later_turns_dont_render_earlier_reasoning() -> None:
     talk = Conversation()
     turn = talk.ask("one", GenerateSettings())
     turn.answer.content.finish("<think>hm</think>\n\nfirst")

@@ -59,7 +59,7 @@ def taken_up(
     return decode(target, settings, messages, session=session, keep_tokens=keep_tokens)
 
 
-def test_every_turn_computes_the_new_message_and_the_template_alone(load: LoadTarget) -> None:
+def test_every_turn_computes_only_the_new_message_and_the_template(load: LoadTarget) -> None:
     target, runner = counted(load("pebble", "float32"))
     session = Session(target)
     messages: tuple[ChatMessage, ...] = ()
@@ -79,7 +79,7 @@ def test_every_turn_computes_the_new_message_and_the_template_alone(load: LoadTa
     assert len(session.token_ids) > 200
 
 
-def test_an_answer_is_read_back_as_the_tokens_that_it_was_written_in(tiny: Target) -> None:
+def test_an_earlier_answer_keeps_its_token_ids(tiny: Target) -> None:
     num_merged = 0
     for seed in range(5):
         first = decode(tiny, replace(SAMPLED, seed=seed), user_says("hello"))
@@ -93,7 +93,7 @@ def test_an_answer_is_read_back_as_the_tokens_that_it_was_written_in(tiny: Targe
     assert num_merged, "all answers were tokenized as they were written: nothing was tested"
 
 
-def test_an_edited_answer_is_kept_up_to_the_edit(tiny: Target) -> None:
+def test_an_edited_answer_is_cached_up_to_the_edit(tiny: Target) -> None:
     encode = tiny.tokenizer.encode
     ids = (*encode("a"), *encode("n"), *encode("d"), *encode(" more"))
     assert list(ids) != encode("and more")
@@ -115,7 +115,7 @@ def test_an_edited_answer_is_kept_up_to_the_edit(tiny: Target) -> None:
         ("\ufffd", ["c3"]),  # what was shown of a character that was never finished
     ],
 )
-def test_a_character_in_several_tokens_is_kept_whole_or_not_at_all(
+def test_a_character_of_several_tokens_is_cached_whole_or_not_at_all(
     tiny: Target, content: str, expected: list[str]
 ) -> None:
     id_of = {tiny.tokenizer.bytes_of(i).hex(): i for i in range(tiny.tokenizer.vocab_size)}
@@ -124,7 +124,7 @@ def test_a_character_in_several_tokens_is_kept_whole_or_not_at_all(
     assert transcribe(messages, None, tiny).given_ids == [id_of[name] for name in expected]
 
 
-def test_a_template_that_drops_thoughts_has_its_way(tiny: Target) -> None:
+def test_a_template_may_drop_earlier_reasoning(tiny: Target) -> None:
     template = "{% for m in messages %}[{{ m['role'] }}]{{ m['content'].split('</think>')[-1] }}"
     target = replace(tiny, template=ChatTemplate(template + "{% endfor %}[go]", {}))
     answer = "<think>well</think>say"
@@ -143,7 +143,7 @@ def test_a_template_that_shows_only_the_last_message_is_refused(tiny: Target) ->
     assert caught.value.hint
 
 
-def test_space_before_an_answer_is_what_the_model_was_asked_with(tiny: Target) -> None:
+def test_space_before_an_answer_belongs_to_its_prompt(tiny: Target) -> None:
     template = (
         "{% for m in messages %}{{ 'Q:' if m['role'] == 'user' else 'A: ' }}"
         "{{ m['content'] | trim }}{% endfor %}{% if add_generation_prompt %}A:{% endif %}"
@@ -159,7 +159,7 @@ def test_space_before_an_answer_is_what_the_model_was_asked_with(tiny: Target) -
     assert again == [*read, *ids, *target.tokenizer.encode("Q:zA:")]
 
 
-def test_an_edit_of_an_earlier_turn_reuses_what_comes_before_it(load: LoadTarget) -> None:
+def test_an_edit_of_an_earlier_turn_reuses_the_rows_before_it(load: LoadTarget) -> None:
     target, runner = counted(load("pebble", "float32"))
     session = Session(target)
     first = decode(target, GREEDY, user_says("Hello!"), session=session)
@@ -177,7 +177,7 @@ def test_an_edit_of_an_earlier_turn_reuses_what_comes_before_it(load: LoadTarget
 
 @pytest.mark.parametrize("settings", [GREEDY, SAMPLED], ids=["greedy", "sample"])
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
-def test_an_answer_gone_on_with_is_the_answer_without_a_pause(
+def test_a_continued_answer_equals_one_without_a_pause(
     tiny: Target, settings: GenerateSettings, drafter: str
 ) -> None:
     requested = replace(settings, drafter=drafter)
@@ -197,7 +197,7 @@ def test_an_answer_gone_on_with_is_the_answer_without_a_pause(
     ("num_pieces", "num_rows", "rule"),
     [(0, 1, "greedy"), (2, 40, "sample"), (7, 9, "greedy"), (9, 33, "typical")],
 )
-def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
+def test_after_any_cancel_a_continued_answer_is_unchanged(
     num_pieces: int, num_rows: int, rule: str, tiny: Target
 ) -> None:
     target = tiny
@@ -229,7 +229,7 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
-def test_a_reroll_under_greedy_takes_another_token_there(tiny: Target, drafter: str) -> None:
+def test_a_greedy_reroll_takes_another_token(tiny: Target, drafter: str) -> None:
     requested = replace(GREEDY, drafter=drafter)
     whole = decode(tiny, requested, user_says("begin"))
     messages = (*user_says("begin"), output(whole.done))
@@ -244,7 +244,7 @@ def test_a_reroll_under_greedy_takes_another_token_there(tiny: Target, drafter: 
         assert run.token_ids[: len(fresh.token_ids)] == fresh.token_ids
 
 
-def test_a_reroll_under_sampling_follows_its_seed(tiny: Target) -> None:
+def test_a_sampled_reroll_follows_its_seed(tiny: Target) -> None:
     whole = decode(tiny, SAMPLED, user_says("begin"))
     messages = (*user_says("begin"), output(whole.done))
     same = taken_up(tiny, SAMPLED, messages, keep_tokens=5)
@@ -256,7 +256,7 @@ def test_a_reroll_under_sampling_follows_its_seed(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("keep_tokens", [-1, 4, 2])
-def test_a_reroll_where_there_is_no_token_is_refused(tiny: Target, keep_tokens: int) -> None:
+def test_a_reroll_without_a_token_is_refused(tiny: Target, keep_tokens: int) -> None:
     ids = tuple(tiny.tokenizer.encode("ab"))
     content = "ab" if keep_tokens != 2 else "another text"
     messages = (*user_says("x"), ChatMessage(Role.ASSISTANT, content, ids))
@@ -293,7 +293,7 @@ def test_the_end_of_the_context_never_overflows(num_rows: int, load: LoadTarget)
     assert len(run.prompt_ids) + len(run.token_ids) <= limit
 
 
-def test_names_of_special_tokens_in_what_somebody_wrote_are_text(load: LoadTarget) -> None:
+def test_names_of_special_tokens_in_messages_are_text(load: LoadTarget) -> None:
     pebble = load("pebble", "float32")
     tokenizer = pebble.tokenizer
     names = [name for _, name in tokenizer.special_tokens]
@@ -312,7 +312,7 @@ def test_names_of_special_tokens_in_what_somebody_wrote_are_text(load: LoadTarge
     assert transcribe(user_says("harmless"), None, pebble).prompt_ids == plain
 
 
-def test_names_of_special_tokens_behind_an_answer_change_no_token_of_it(load: LoadTarget) -> None:
+def test_names_of_special_tokens_after_an_answer_change_no_token_of_it(load: LoadTarget) -> None:
     pebble = load("pebble", "float32")
     answer = ChatMessage(Role.ASSISTANT, "yes", tuple(pebble.tokenizer.encode("yes")))
     ending = pebble.tokenizer.special_tokens[1][1]

@@ -32,7 +32,7 @@ def test_a_greedy_answer_is_a_fixed_point(tiny: Target) -> None:
     assert [token.output.token_id for token in tokens[:-1]] == written
 
 
-def test_it_says_which_tokens_a_model_wrote(tiny: Target) -> None:
+def test_verification_says_which_tokens_a_model_wrote(tiny: Target) -> None:
     question, more = user_says("one")[0], user_says("and more?")[0]
     first = generate(tiny, (question,), SETTINGS)
     turns = (question, ChatMessage(Role.ASSISTANT, first.text, first.token_ids), more)
@@ -49,7 +49,7 @@ def test_it_says_which_tokens_a_model_wrote(tiny: Target) -> None:
     assert verify(replace(ASK, text="no conversation"), tiny).answers == ()
 
 
-def test_outputs_are_the_targets_best_tokens(tiny: Target) -> None:
+def test_predictions_are_the_targets_most_likely_tokens(tiny: Target) -> None:
     read = verify(replace(ASK, text="one two three"), tiny)
     ids = [token.token_id for token in read.tokens]
     assert ids == tiny.tokenizer.encode("one two three")
@@ -61,7 +61,7 @@ def test_outputs_are_the_targets_best_tokens(tiny: Target) -> None:
         assert token.text == tiny.tokenizer.bytes_of(token.token_id)
 
 
-def test_an_edit_changes_nothing_before_it_and_no_other_input(tiny: Target) -> None:
+def test_an_edit_changes_no_prediction_before_it_and_no_other_input(tiny: Target) -> None:
     read, _ = verified_answer(tiny)
     ids = tuple(token.token_id for token in read.tokens)
     at = len(ids) - 6
@@ -76,7 +76,7 @@ def test_an_edit_changes_nothing_before_it_and_no_other_input(tiny: Target) -> N
     assert [token.output.token_id for token in again.tokens[: at - 1]] == before
 
 
-def test_the_longest_text_is_read_and_a_longer_one_refused(tiny: Target) -> None:
+def test_the_longest_text_is_verified_and_a_longer_one_refused(tiny: Target) -> None:
     limit = tiny.config.context_tokens
     ids = tuple(i % 50 + 10 for i in range(limit))
     read = verify(replace(ASK, before_ids=ids), tiny).tokens
@@ -88,7 +88,7 @@ def test_the_longest_text_is_read_and_a_longer_one_refused(tiny: Target) -> None
         verify(replace(ASK, before_ids=(*ids, 11)), tiny)
 
 
-def test_a_conversation_that_fills_the_context_is_read(tiny: Target) -> None:
+def test_a_conversation_that_fills_the_context_is_verified(tiny: Target) -> None:
     limit, question = tiny.config.context_tokens, ChatMessage(Role.USER, "hello")
 
     def length_with(num_tokens: int) -> int:
@@ -103,7 +103,7 @@ def test_a_conversation_that_fills_the_context_is_read(tiny: Target) -> None:
         length_with(limit - around + 1)
 
 
-def test_nothing_and_foreign_tokens_are_refused(tiny: Target) -> None:
+def test_empty_and_invalid_tokens_are_refused(tiny: Target) -> None:
     with pytest.raises(RequestError, match="nothing to verify"):
         verify(ASK, tiny)
     with pytest.raises(RequestError, match="none of"):

@@ -79,7 +79,7 @@ def load_command(folders: Folders, harness: EngineHarness) -> LoadModel:
     )
 
 
-def test_loading_tells_progress_then_what_was_loaded(
+def test_loading_reports_progress_and_the_loaded_model(
     fresh: EngineHarness, folders: Folders
 ) -> None:
     loaded = fresh.load(load_command(folders, fresh))
@@ -96,7 +96,7 @@ def test_loading_tells_progress_then_what_was_loaded(
     assert loaded.load_s > 0
 
 
-def test_every_step_is_told_and_adds_up_to_the_answer(engine: EngineHarness, tiny: Target) -> None:
+def test_the_steps_of_an_answer_add_up_to_it(engine: EngineHarness, tiny: Target) -> None:
     done = engine.answer("tell me", SETTINGS)
     assert isinstance(done, GenerationDone)
     steps = engine.of(done.request_id, StepDone)
@@ -185,7 +185,7 @@ def test_cancel_in_prefill_beside_an_answer_takes_effect_within_one_chunk(
     assert other.stop_reason is not StopReason.CANCELLED
 
 
-def test_prefill_tells_how_far_it_is(engine: EngineHarness) -> None:
+def test_prefill_reports_its_progress(engine: EngineHarness) -> None:
     done = engine.answer(LONG_PROMPT, SETTINGS, "progress")
     fractions = [e.fraction for e in engine.of(done.request_id, Progress)]
     assert len(fractions) >= 2
@@ -205,7 +205,7 @@ def test_a_cancel_for_another_request_or_after_the_end_is_ignored(engine: Engine
     assert len(engine.of(done.request_id, GenerationDone)) == 1
 
 
-def test_two_sessions_are_answered_in_turns_each_as_if_alone(
+def test_two_sessions_are_interleaved_and_answered_as_if_alone(
     engine: EngineHarness, tiny: Target
 ) -> None:
     prompts = {"left": "the left hand", "right": "the right hand"}
@@ -230,7 +230,7 @@ def test_two_sessions_are_answered_in_turns_each_as_if_alone(
 
 
 @pytest.mark.expects_errors
-def test_a_conversation_has_one_answer_at_a_time(engine: EngineHarness) -> None:
+def test_a_conversation_runs_one_answer_at_a_time(engine: EngineHarness) -> None:
     first, second = engine.name_request(), engine.name_request()
 
     def retry(event: Event) -> None:
@@ -246,7 +246,7 @@ def test_a_conversation_has_one_answer_at_a_time(engine: EngineHarness) -> None:
     assert isinstance(engine.wait(first, GenerationDone), GenerationDone)
 
 
-def test_closing_a_session_ends_its_answer_and_forgets_its_cache(engine: EngineHarness) -> None:
+def test_closing_a_session_ends_its_answer_and_frees_its_cache(engine: EngineHarness) -> None:
     request_id = engine.name_request()
 
     def close(event: Event) -> None:
@@ -265,7 +265,7 @@ def test_closing_a_session_ends_its_answer_and_forgets_its_cache(engine: EngineH
     assert again.num_cached_tokens == 0
 
 
-def test_calibration_waits_for_answers_which_have_taken_the_room(
+def test_calibration_waits_for_answers_that_use_its_room(
     fresh: EngineHarness, folders: Folders
 ) -> None:
     fresh.load(load_command(folders, fresh))
@@ -283,7 +283,7 @@ def test_calibration_waits_for_answers_which_have_taken_the_room(
     assert kinds.index(GenerationDone) < kinds.index(Calibrated)
 
 
-def test_what_a_calibration_lacks_is_measured_in_spare_time_between_questions(
+def test_missing_calibration_is_measured_while_idle(
     fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration, "BUDGET_S", {"cpu": 0.0})
@@ -302,7 +302,7 @@ def test_what_a_calibration_lacks_is_measured_in_spare_time_between_questions(
     assert StepCosts.from_json(json.loads(saved.read_text())).is_complete
 
 
-def test_what_was_measured_is_measured_again_if_that_is_asked_for(
+def test_measurements_are_repeated_on_request(
     fresh: EngineHarness, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration.Calibration, "is_disturbed", False)
@@ -361,7 +361,7 @@ def test_calibration_measures_steps_and_chooses_a_tree(
 
 
 @pytest.mark.expects_errors
-def test_without_a_model_requests_fail_and_the_engine_lives_on(
+def test_without_a_model_requests_fail_and_the_engine_keeps_working(
     fresh: EngineHarness, folders: Folders
 ) -> None:
     for _ in range(2):
@@ -375,7 +375,7 @@ def test_without_a_model_requests_fail_and_the_engine_lives_on(
     assert isinstance(fresh.answer("hello", SETTINGS), Failed)
 
 
-def test_loading_another_model_ends_the_answers_of_the_first(
+def test_loading_another_model_ends_answers_of_the_first(
     fresh: EngineHarness, folders: Folders
 ) -> None:
     fresh.load(load_command(folders, fresh))
@@ -401,7 +401,7 @@ def test_loading_another_model_ends_the_answers_of_the_first(
     assert after.num_cached_tokens == 0  # rows of the other model are worth nothing
 
 
-def test_closing_in_the_middle_of_an_answer_ends_the_thread_and_the_answer(
+def test_closing_within_an_answer_ends_thread_and_answer(
     folders: Folders,
 ) -> None:
     before = set(threading.enumerate())
@@ -418,7 +418,7 @@ def test_closing_in_the_middle_of_an_answer_ends_the_thread_and_the_answer(
     assert set(threading.enumerate()) <= before
 
 
-def test_closing_an_engine_that_never_worked_is_quick() -> None:
+def test_closing_an_unused_engine_is_quick() -> None:
     harness = EngineHarness()
     harness.close()
     harness.submit(Unload("", "too late"))
@@ -426,7 +426,7 @@ def test_closing_an_engine_that_never_worked_is_quick() -> None:
 
 
 @pytest.mark.expects_errors
-def test_an_answer_says_by_which_request_its_model_was_loaded(
+def test_an_answer_names_the_request_that_loaded_its_model(
     fresh: EngineHarness, folders: Folders, tmp_path: Path
 ) -> None:
     first = load_command(folders, fresh)
@@ -440,7 +440,7 @@ def test_an_answer_says_by_which_request_its_model_was_loaded(
     assert reported[0].load_id == first.request_id
 
 
-def test_steps_are_measured_anew_once_another_count_of_threads_serves(
+def test_steps_are_measured_again_after_a_change_of_threads(
     fresh: EngineHarness, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fresh.load(load_command(folders, fresh))

@@ -69,7 +69,7 @@ def slowly(model: Path, spec: str) -> Slowly:
 
 
 @pytest.mark.parametrize("name", BLOCK_DRAFTERS)
-def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Path) -> None:
+def test_drafts_equal_the_papers_equations(name: str, model: Path, tmp_path: Path) -> None:
     target = loaded(model, write_block(tmp_path, BLOCK_DRAFTERS[name]))
     source, reference = source_of(target), slowly(model, name)
     deep = hear(target, source, TEXT, [4, 1, 3, 2, 1])
@@ -89,7 +89,7 @@ def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Pat
     assert source.candidates(Paths(1, len(states), array("i", paths[0]))) is None
 
 
-def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: Path) -> None:
+def test_drafts_equal_transformers_own_generator(model: Path, tmp_path: Path) -> None:
     """Of the one drafter that transformers runs: a Muse Glimmer assistant."""
     name = "DFlash, transformers' Muse"
     spec = BLOCK_DRAFTERS[name]
@@ -131,7 +131,7 @@ def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: P
         path = (*path, next(iter(found)))
 
 
-def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_path: Path) -> None:
+def test_hidden_states_are_not_collected_while_nobody_drafts(model: Path, tmp_path: Path) -> None:
     target = loaded(model, write_block(tmp_path, DFLASH))
     source = source_of(target)
     text = TEXT * 30
@@ -143,7 +143,7 @@ def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_
 
 
 @pytest.mark.parametrize("change", ["states", "path"])
-def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_path: Path) -> None:
+def test_a_dspark_tree_depends_on_its_paths(change: str, model: Path, tmp_path: Path) -> None:
     """Behind two tokens of one place stand different guesses; DFlash has the same for both."""
     spec = DSPARK if change == "path" else DFLASH
     target = loaded(model, write_block(tmp_path, spec))
@@ -162,7 +162,7 @@ def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["DFlash, z-lab", "DSpark, DeepSeek"])
-def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
+def test_a_text_is_unchanged_if_only_some_tokens_can_be_drafted(
     name: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = loaded(model, write_block(tmp_path, BLOCK_DRAFTERS[name]), "float32")
@@ -184,7 +184,7 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
     assert set(asked) == {64}
 
 
-def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
+def test_without_configured_layers_the_default_ones_are_tapped() -> None:
     """As z-lab/dflash's and JetSpec's `build_target_layer_ids` spreads them."""
     spec = replace(JETSPEC, taps=(0,) * 5, num_layers=5)
     raw = config_of(spec) | {"num_target_layers": 36}
@@ -205,7 +205,7 @@ def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
         (replace(DFLASH, own={"projector_type": "domino"}), "parts that aren't supported"),
     ],
 )
-def test_what_does_not_fit_is_told(
+def test_a_misfit_with_the_target_is_reported(
     spec: BlockSpec, message: str, model: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(HeadsError, match=message):
@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_told(
     ("shape", "num_places", "rank", "wanted"),
     [("qwen3-4b", 16, 0, 0.28), ("qwen3-4b", 7, 256, 0.37), ("qwen3-8b", 16, 0, 0.50)],
 )
-def test_published_drafters_have_their_place_beside_a_model_in_8_gib(
+def test_published_drafters_fit_beside_a_model_in_8_gib(
     shape: str, num_places: int, rank: int, wanted: float
 ) -> None:
     """z-lab/Qwen3-4B-DFlash-b16, dspark_qwen3_4b_block7, Qwen3-8B-DFlash-b16; in GiB."""

@@ -27,7 +27,7 @@ ROOT, NUM_TOKENS = 33, 11
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_scores_are_those_of_llama_cpp(name: str, tmp_path: Path) -> None:
+def test_logits_equal_llama_cpps(name: str, tmp_path: Path) -> None:
     spec = replace(SPECS[name], **SIZES)
     torch.manual_seed(1)
     vectors, projection = torch.randn(2, spec.vocab, spec.hidden).unbind()

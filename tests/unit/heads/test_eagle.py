@@ -66,7 +66,7 @@ def slowly(target: Target, model: Path, spec: EagleSpec) -> Slowly:
 
 
 @pytest.mark.parametrize("name", EAGLE_HEADS)
-def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Path) -> None:
+def test_drafts_equal_the_papers_equations(name: str, model: Path, tmp_path: Path) -> None:
     spec = EAGLE_HEADS[name]
     target = loaded(model, tmp_path, spec)
     assert isinstance(target.heads, EagleHead)
@@ -93,7 +93,7 @@ def test_drafts_are_those_of_the_equations(name: str, model: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("more", [{}, {"top_k": 12}, {"temperature": 0.6}], ids=str)
 @pytest.mark.parametrize("name", ["EAGLE-1", "EAGLE-3, SGLang"])
-def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_place(
+def test_under_sampling_candidates_are_ranked_with_the_noise_of_their_position(
     name: str, more: dict[str, Any], model: Path, tmp_path: Path
 ) -> None:
     spec = EAGLE_HEADS[name]
@@ -125,7 +125,7 @@ def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_pl
         )
 
 
-def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
+def test_states_observed_within_a_step_leave_no_trace_of_its_drafts(
     model: Path, tmp_path: Path
 ) -> None:
     target = loaded(model, tmp_path, EAGLE_HEADS["EAGLE-3"])
@@ -148,7 +148,7 @@ def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
 
 
 @pytest.mark.parametrize("runner", ["native", "resident", "static"])
-def test_every_runner_tells_what_enters_a_layer(
+def test_every_runner_returns_the_inputs_of_tapped_layers(
     runner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from transformers import AutoModelForCausalLM
@@ -232,7 +232,7 @@ HOSTILE: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_head_is_refused_in_words(name: str, model: Path, tmp_path: Path) -> None:
+def test_a_hostile_head_is_refused_with_a_message(name: str, model: Path, tmp_path: Path) -> None:
     folder = write_eagle(tmp_path, EAGLE_HEADS["EAGLE-3"])
     tensors = load_file(folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -251,7 +251,7 @@ def test_a_head_without_a_configuration_is_refused(model: Path, tmp_path: Path) 
         load_target(model, folder, LoadOptions("float32"))
 
 
-def test_parts_differ_between_spellings_in_names_alone() -> None:
+def test_published_layouts_differ_only_in_names() -> None:
     same = [set(parts_of(EAGLE_HEADS[name])) for name in ("EAGLE-3", "EAGLE-3, SGLang")]
     assert same[0] == same[1]
 
@@ -263,7 +263,7 @@ def parsed(spec: EagleSpec, folder: Path, **config: Any) -> EagleParts:
     return eagle_parts(config_of(spec) | config, shapes)
 
 
-def test_flags_are_found_within_eagle_config_too(tmp_path: Path) -> None:
+def test_flags_within_eagle_config_are_read(tmp_path: Path) -> None:
     spec = EagleSpec("eagle3", more={"norm_before_fc": True})
     nested = {"norm_output": True, "norm_before_fc": True, "norm_before_residual": True}
     parts = parsed(spec, tmp_path, norm_before_fc=None, eagle_config=nested)
@@ -292,7 +292,7 @@ def test_norms_that_differ_from_the_configuration_are_refused(
     ],
     ids=str,
 )
-def test_a_p_eagle_head_that_makes_no_sense_is_refused(
+def test_a_senseless_p_eagle_head_is_refused(
     said: dict[str, Any], model: Path, tmp_path: Path
 ) -> None:
     folder = write_eagle(tmp_path, EAGLE_HEADS["P-EAGLE"])
@@ -303,6 +303,6 @@ def test_a_p_eagle_head_that_makes_no_sense_is_refused(
     assert caught.value.hint
 
 
-def test_masks_belong_to_p_eagle(tmp_path: Path) -> None:
+def test_mask_tokens_require_p_eagle(tmp_path: Path) -> None:
     with pytest.raises(HeadsError, match="P-EAGLE"):
         parsed(EagleSpec("speculators"), tmp_path, speculators_model_type="peagle")

@@ -19,7 +19,7 @@ from tests.support.engine.laws import decode, user_says
 from tests.support.models.mtp_files import write_mimo
 
 
-def test_a_text_is_judged_by_nearly_all_of_its_last_tokens() -> None:
+def test_a_vocabulary_covers_nearly_all_of_a_texts_last_tokens() -> None:
     low = [5, 60, 16383] * 40
     assert frequent_columns(low[:63], 150_000) == 0  # too short to tell
     assert frequent_columns(low, 150_000) == 16384
@@ -39,7 +39,7 @@ def test_a_text_is_judged_by_nearly_all_of_its_last_tokens() -> None:
         pytest.param("nf4", marks=pytest.mark.slow),  # loads bitsandbytes
     ],
 )
-def test_the_first_outputs_are_those_of_the_whole(name: str) -> None:
+def test_the_first_outputs_equal_those_of_the_whole_projection(name: str) -> None:
     spec = weight_formats().get(name)
     dtype = {"fp32": torch.float32, "fp64": torch.float64}.get(name, torch.bfloat16)
     torch.manual_seed(3)
@@ -53,7 +53,7 @@ def test_the_first_outputs_are_those_of_the_whole(name: str) -> None:
         assert torch.equal(cut(x), whole(x)[:, :96])
 
 
-def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
+def test_a_text_is_unchanged_if_only_some_tokens_can_be_drafted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = load_target(write_mimo(tmp_path), options=LoadOptions("float32", "cpu"))

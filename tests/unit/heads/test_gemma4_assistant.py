@@ -150,7 +150,7 @@ def expected(scores: Tensor, spec: AssistantSpec, count: int) -> dict[int, float
 
 @pytest.mark.usefixtures("sharing")
 @pytest.mark.parametrize("name", ASSISTANTS)
-def test_drafts_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+def test_drafts_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     spec = ASSISTANTS[name]
@@ -170,7 +170,7 @@ def test_drafts_are_those_of_transformers(name: str, tmp_path: Path) -> None:
         path = (*path, int(row.argmax()))
 
 
-def test_paths_of_a_level_are_asked_at_once_and_know_nothing_of_each_other() -> None:
+def test_paths_of_a_level_are_drafted_at_once_and_independently() -> None:
     target = load("gemma4", "float64")
     source, alone = heard(target, TEXT, 77), heard(target, TEXT, 77)
     (best,), (again,) = candidates_of(source, ()), candidates_of(alone, ())
@@ -195,7 +195,7 @@ KEPT = (0, 2, 5, 6)
 
 
 @torch.inference_mode()
-def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
+def test_after_a_step_drafts_equal_those_of_one_prefill() -> None:
     """Rows of guesses that weren't accepted are never seen."""
     target = load("gemma4", "float64")
     head = target.heads
@@ -215,7 +215,7 @@ def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
     assert found == pytest.approx(wanted, rel=1e-6)
 
 
-def test_without_a_cache_to_read_nothing_is_drafted() -> None:
+def test_without_the_targets_cache_nothing_is_drafted() -> None:
     head = load("gemma4", "float64").heads
     assert isinstance(head, AssistantHead)
     source = AssistantSource(head)
@@ -225,7 +225,7 @@ def test_without_a_cache_to_read_nothing_is_drafted() -> None:
     assert source.candidates(Paths(1, 0, array("i"))) is None
 
 
-def test_behind_a_cut_nothing_is_drafted_until_a_state_is_heard() -> None:
+def test_after_a_truncation_nothing_is_drafted_until_a_hidden_state_arrives() -> None:
     source = heard(load("gemma4", "float64"), TEXT[:10], 77)
     assert source.candidates(Paths(1, 0, array("i"))) is not None
     source.truncate(6)
@@ -248,7 +248,7 @@ def filled(runner: Any) -> ReadableCache:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_of_the_compiled_step_rows_are_read_as_torch_has_them(dtype: str) -> None:
+def test_rows_of_the_compiled_cache_equal_torchs(dtype: str) -> None:
     wide = WIDE | {"num_kv_shared_layers": 3, "layer_types": [*WIDE["layer_types"]] * 2}
     kind = "bf16" if dtype == "bfloat16" else "fp32"
     options = LoadOptions(dtype, "cpu", WeightFormats(kind))
@@ -268,7 +268,7 @@ def test_of_the_compiled_step_rows_are_read_as_torch_has_them(dtype: str) -> Non
 
 
 @pytest.mark.parametrize("cache", ["", "q4"])
-def test_rows_are_read_as_attention_reads_them(cache: str, tmp_path: Path) -> None:
+def test_cached_rows_are_read_as_attention_reads_them(cache: str, tmp_path: Path) -> None:
     write_peer("gemma 4 31B", tmp_path)
     options = LoadOptions("float64", "cpu", WeightFormats(cache=cache))
     runner = load_target(tmp_path, options=options).runner
@@ -280,7 +280,7 @@ def test_rows_are_read_as_attention_reads_them(cache: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("cache", "rule"), [("", "sample"), ("q4", "greedy")])
-def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -> None:
+def test_texts_equal_those_without_drafts(cache: str, rule: str, tmp_path: Path) -> None:
     write_peer("gemma 4 12B", tmp_path / "model")
     folder = write_assistant(tmp_path / "assistant", ASSISTANTS["gemma 4 12B"])
     options = LoadOptions("float64", "cpu", WeightFormats(cache=cache))
@@ -298,7 +298,7 @@ def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -
     )
 
 
-def test_beside_e2b_it_has_room_on_a_card_of_8_gib() -> None:
+def test_an_assistant_fits_beside_e2b_on_a_card_of_8_gib() -> None:
     """With the model in 4 bits, a context of 8,192 tokens, and sizes that are no smaller."""
     config, budget = parse_config(E2B, {}), cuda_budget(8)
     spec = AssistantSpec(
@@ -319,7 +319,7 @@ def test_beside_e2b_it_has_room_on_a_card_of_8_gib() -> None:
     assert with_it.heads_bytes < 160e6  # mostly its token vectors, in 16 bits
 
 
-def test_the_library_knows_it_for_heads(tmp_path: Path) -> None:
+def test_the_library_lists_an_assistant_as_heads(tmp_path: Path) -> None:
     contents = look_into(write_assistant(tmp_path, ASSISTANTS["gemma 4 E2B"]))
     assert contents.kind is ContentsKind.HEADS
     assert not contents.problems
@@ -327,7 +327,7 @@ def test_the_library_knows_it_for_heads(tmp_path: Path) -> None:
     assert contents.heads.shape.kind == "gemma4-assistant"
 
 
-def test_a_gguf_file_has_no_clusters_under_either_architecture(tmp_path: Path) -> None:
+def test_a_gguf_assistant_has_no_clusters_under_either_architecture(tmp_path: Path) -> None:
     spec = ASSISTANTS["gemma 4 E2B"]
     folder = write_assistant(tmp_path / "assistant", replace(spec, clusters=0))
     for architecture in ("gemma4-assistant", "gemma4_assistant"):
@@ -335,7 +335,7 @@ def test_a_gguf_file_has_no_clusters_under_either_architecture(tmp_path: Path) -
         assert read_shape(file) == read_shape(folder)
 
 
-def test_sizes_are_known_of_headers_alone(tmp_path: Path) -> None:
+def test_sizes_are_known_from_headers_alone(tmp_path: Path) -> None:
     spec = ASSISTANTS["gemma 4 E2B"]
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors_of(spec).items()}
     facts = [heads_facts("x", shapes, config) for config in (config_of(spec), {})]
@@ -353,7 +353,7 @@ def test_sizes_are_known_of_headers_alone(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_it_is_paired_with_a_reason(more: dict[str, Any], reason: str) -> None:
+def test_an_assistant_is_paired_with_a_reason(more: dict[str, Any], reason: str) -> None:
     spec = ASSISTANTS["gemma 4 E2B"]
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors_of(spec).items()}
     config = {"model_type": "gemma4_text", "hidden_size": 32, "vocab_size": 320}
@@ -410,7 +410,7 @@ HOSTILE: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_assistant_is_refused_in_words(name: str, tmp_path: Path) -> None:
+def test_a_hostile_assistant_is_refused_with_a_message(name: str, tmp_path: Path) -> None:
     folder = write_assistant(tmp_path, ASSISTANTS["gemma 4 E2B"])
     tensors = load_file(folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

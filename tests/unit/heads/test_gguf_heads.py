@@ -71,7 +71,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", EAGLES)
-def test_an_eagle_head_is_the_same_from_either_file(name: str, tmp_path: Path) -> None:
+def test_an_eagle_head_is_equal_from_safetensors_and_gguf(name: str, tmp_path: Path) -> None:
     folder = write_eagle(tmp_path / "heads", EAGLES[name])
     file = write_eagle_gguf(tmp_path / "x.gguf", EAGLES[name])
     assert read_shape(file) == read_shape(folder)
@@ -91,7 +91,7 @@ def test_an_eagle_head_is_the_same_from_either_file(name: str, tmp_path: Path) -
     assert stored.settings["base_model_name_or_path"] == "them/target"
 
 
-def test_a_head_in_blocks_is_read_as_the_numbers_that_they_are(model: Path, tmp_path: Path) -> None:
+def test_a_block_quantized_head_is_dequantized_exactly(model: Path, tmp_path: Path) -> None:
     spec = EAGLES["usual"]
     file = write_eagle_gguf(tmp_path / "x.gguf", spec, "q8_0")
     exact = open_head_files(write_eagle_gguf(tmp_path / "y.gguf", spec)).checkpoint
@@ -105,7 +105,7 @@ def test_a_head_in_blocks_is_read_as_the_numbers_that_they_are(model: Path, tmp_
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path) -> None:
+def test_a_block_drafter_is_equal_from_safetensors_and_gguf(name: str, tmp_path: Path) -> None:
     folder = write_block(tmp_path / "heads", BLOCKS[name])
     file = write_block_gguf(tmp_path / "x.gguf", BLOCKS[name])
     assert read_shape(file) == read_shape(folder)
@@ -126,7 +126,7 @@ def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path)
         assert torch.equal(*pair)
 
 
-def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Path) -> None:
+def test_an_mtp_layer_in_its_own_file_drafts_like_one_in_the_models(tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
     file = convert(folder, tmp_path / "model.gguf")
     num_layers = ModelFiles.open(folder).config.num_layers
@@ -137,7 +137,7 @@ def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Pat
     assert drafted[0] == drafted[1] == drafted[2]
 
 
-def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
+def test_the_library_pairs_a_heads_file_with_its_model_or_says_why_not(
     tmp_path: Path,
 ) -> None:
     file = write_eagle_gguf(tmp_path / "x.gguf", EAGLES["usual"])
@@ -162,7 +162,7 @@ def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
         open_head_files(tmp_path)
 
 
-def test_drafters_with_token_vectors_are_no_models(tmp_path: Path) -> None:
+def test_drafters_with_token_embeddings_are_not_listed_as_models(tmp_path: Path) -> None:
     eagle = write_eagle(tmp_path / "eagle", EAGLES["usual"])
     tensors = load_file(eagle / "model.safetensors")
     vectors = {"embed_tokens.weight": torch.zeros(320, 32)}
@@ -171,7 +171,7 @@ def test_drafters_with_token_vectors_are_no_models(tmp_path: Path) -> None:
         assert look_into(folder).kind is ContentsKind.HEADS
 
 
-def test_a_file_without_a_model_in_it_is_paired_by_its_name(tmp_path: Path) -> None:
+def test_a_heads_file_without_metadata_is_paired_by_its_name(tmp_path: Path) -> None:
     file = write_eagle_gguf(tmp_path / "Tiny-3B-eagle3-Q8_0.gguf", EAGLES["usual"], base_model="")
     heads = look_into(file).heads
     assert heads is not None
@@ -180,7 +180,7 @@ def test_a_file_without_a_model_in_it_is_paired_by_its_name(tmp_path: Path) -> N
     assert match(replace(target, name="me/Tiny-7B"), heads).fit is HeadsFit.FOREIGN
 
 
-def test_heads_that_are_damaged_are_told_in_the_library(tmp_path: Path) -> None:
+def test_damaged_heads_are_reported_in_the_library(tmp_path: Path) -> None:
     file = write_eagle_gguf(tmp_path / "x.gguf", EAGLES["usual"], without=("norm",))
     contents = look_into(file)
     assert contents.kind is ContentsKind.HEADS

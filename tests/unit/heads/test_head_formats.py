@@ -96,7 +96,7 @@ def drafts(target: Target) -> list[list[int]]:
 
 @pytest.mark.parametrize("num_layers", [0, 1, 2])
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no bias"])
-def test_every_format_gives_the_same_drafts(
+def test_every_format_of_heads_gives_the_same_drafts(
     num_layers: int, has_bias: bool, tmp_path: Path
 ) -> None:
     tensors = random_heads(GROUPED, 3, num_layers)
@@ -109,7 +109,7 @@ def test_every_format_gives_the_same_drafts(
     assert all(ranked == found["v0.1"] for ranked in found.values()), found
 
 
-def test_every_shared_format_gives_the_same_drafts(tmp_path: Path) -> None:
+def test_every_format_with_a_shared_projection_gives_the_same_drafts(tmp_path: Path) -> None:
     tensors = random_heads(GROUPED, 3, 1, is_shared=True)
     found = {}
     for index, (name, put) in enumerate(SHARED_FORMATS.items()):
@@ -147,7 +147,7 @@ def test_a_token_map_names_the_tokens_of_a_reduced_vocabulary(tmp_path: Path) ->
     check_same_tokens(plain, decode(target, settings, user_says("reduced")))
 
 
-def test_a_tree_never_asks_for_more_ranks_than_the_vocabulary_has(tmp_path: Path) -> None:
+def test_a_tree_never_requests_more_ranks_than_the_vocabulary_has(tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
     few = REDUCED[:3]
     tensors = reduced(few) | {"token_map": few}
@@ -178,7 +178,7 @@ def test_a_wrong_token_map_is_refused(token_map: Tensor, reported: str, tmp_path
 
 
 @pytest.mark.parametrize("num_rows", [GROUPED.vocab_size - 1, GROUPED.vocab_size + 64])
-def test_padding_of_the_vocabulary_is_no_matter(num_rows: int, tmp_path: Path) -> None:
+def test_a_padded_vocabulary_makes_no_difference(num_rows: int, tmp_path: Path) -> None:
     tensors = random_heads(GROUPED)
     for head in range(3):
         projection = torch.full((num_rows, GROUPED.hidden_size), 9.0).bfloat16()
@@ -225,7 +225,7 @@ def test_an_unmatched_tensor_among_merged_heads_is_listed(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["own", "shared"])
 @pytest.mark.parametrize("spec", format_registry().specs, ids=lambda spec: spec.name)
-def test_what_is_written_reads_back_bit_by_bit(
+def test_written_heads_are_read_back_bit_for_bit(
     spec: object, is_shared: bool, tmp_path: Path
 ) -> None:
     from medusa_core.heads.format import HeadsFormat
@@ -255,7 +255,7 @@ def test_what_is_written_reads_back_bit_by_bit(
 
 
 @pytest.mark.parametrize("has_one_projection", [False, True], ids=["target's", "one"])
-def test_rooted_heads_read_back_bit_by_bit(has_one_projection: bool, tmp_path: Path) -> None:
+def test_rooted_heads_are_read_back_bit_for_bit(has_one_projection: bool, tmp_path: Path) -> None:
     heads = random_rooted_heads(GROUPED, 4, 2, has_one_projection)
     first = write_heads(heads, "rooted", tmp_path / "one", "base")
     again, found = read_head_set(first.parent, None)
@@ -295,7 +295,7 @@ def test_the_command_shows_all_that_rooted_heads_hold(
 
 
 @pytest.mark.parametrize("width", [48, 96, 31])
-def test_first_layers_of_another_width_are_refused(width: int, tmp_path: Path) -> None:
+def test_first_layers_of_a_wrong_width_are_refused(width: int, tmp_path: Path) -> None:
     heads = random_rooted_heads(GROUPED, 2, 1)
     narrow = tuple(
         HeadWeights(((head.layers[0][0][:, :1].expand(-1, width), head.layers[0][1]),), None)
@@ -306,7 +306,7 @@ def test_first_layers_of_another_width_are_refused(width: int, tmp_path: Path) -
         read_head_set(tmp_path, None)
 
 
-def test_one_projection_beside_the_heads_own_is_read_by_nobody(tmp_path: Path) -> None:
+def test_an_ignored_shared_projection_beside_own_ones_is_refused(tmp_path: Path) -> None:
     tensors = vllm_names(random_heads(GROUPED)) | {"lm_head.weight": torch.zeros(320, 32)}
     heads = save(tmp_path, "model.safetensors", tensors, {})
     for read in (read_shape, lambda folder: read_head_set(folder, None)):
@@ -314,7 +314,7 @@ def test_one_projection_beside_the_heads_own_is_read_by_nobody(tmp_path: Path) -
             read(heads)
 
 
-def test_one_projection_for_all_heads_drafts_as_a_copy_for_each(tmp_path: Path) -> None:
+def test_a_shared_projection_drafts_like_a_copy_per_head(tmp_path: Path) -> None:
     tensors = random_heads(GROUPED, 3, 1, is_shared=True)
     bare, _ = read_head_set(
         save(tmp_path / "bare", "medusa_lm_head.safetensors", tensors, {}), None
@@ -351,7 +351,9 @@ def test_the_command_converts_heads_for_other_programs(
         assert name in capsys.readouterr().out
 
 
-def test_what_cant_be_converted_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_conversion_that_isnt_possible_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
     heads = str(write_tiny_heads(tmp_path / "heads", random_heads(GROUPED, is_shared=True)))
     assert main(["heads", "convert", heads, str(out), "--to", "vllm"]) == 1
@@ -363,7 +365,7 @@ def test_what_cant_be_converted_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert not out.exists()
 
 
-def test_writing_where_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     tensors = random_heads(GROUPED, is_shared=True)
     heads, _ = read_head_set(write_tiny_heads(tmp_path / "heads", tensors), None)
     (tmp_path / "file").write_text("in the way")

@@ -10,7 +10,7 @@ from medusa_core.speculation.drafters.block_source import BlockMemory
 from tests.support.models.targets import Folders
 
 
-def test_rows_that_had_to_go_are_counted_when_places_are_forgotten(folders: Folders) -> None:
+def test_truncated_rows_are_counted_when_positions_are_dropped(folders: Folders) -> None:
     target = load_target(*folders["dspark"], LoadOptions("float64", "cpu"))
     head = target.heads
     assert isinstance(head, BlockHead)

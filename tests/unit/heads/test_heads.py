@@ -91,7 +91,7 @@ def test_heads_without_residual_layers_are_projections(tiny: Target, tmp_path: P
     torch.testing.assert_close(heads.logits(hidden, 0, 2), expected)
 
 
-def test_ranked_lists_the_best_tokens_of_each_head_best_first(tiny: Target) -> None:
+def test_ranked_returns_the_likeliest_tokens_of_each_head_in_order(tiny: Target) -> None:
     assert tiny.heads is not None
     hidden = torch.randn(GROUPED.hidden_size, dtype=torch.float64)
     logits = tiny.heads.logits(hidden, 0, 2)
@@ -103,7 +103,7 @@ def test_ranked_lists_the_best_tokens_of_each_head_best_first(tiny: Target) -> N
 @pytest.mark.parametrize("has_one_projection", [False, True], ids=["target's", "one"])
 @pytest.mark.parametrize("num_layers", [1, 2])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_rooted_heads_read_the_roots_vector_in_their_first_layer(
+def test_rooted_heads_read_the_roots_embedding_in_their_first_layer(
     dtype: str, num_layers: int, has_one_projection: bool, load: LoadTarget, tmp_path: Path
 ) -> None:
     tiny = load("grouped", dtype)
@@ -136,7 +136,7 @@ def test_rooted_heads_read_the_roots_vector_in_their_first_layer(
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("most", [4096, 60])
-def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
+def test_with_sampling_noise_candidates_are_ranked_by_noisy_logits(
     most: int, dtype: str, load: LoadTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(medusa, "_MOST_CANDIDATES", most)
@@ -183,9 +183,7 @@ def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:
     assert heads.logits(hidden, 0, 3).dtype == torch.bfloat16
 
 
-def test_published_counts_are_ignored_in_favour_of_the_tensors(
-    tiny: Target, tmp_path: Path
-) -> None:
+def test_published_counts_are_ignored_if_the_tensors_differ(tiny: Target, tmp_path: Path) -> None:
     write_heads(tmp_path, random_heads(GROUPED, 5))
     config = '{"medusa_num_heads": 2, "medusa_num_layers": 1, "base_model_name_or_path": "N/A"}'
     (tmp_path / "config.json").write_text(config)
@@ -219,7 +217,7 @@ def test_the_tree_holds_the_ranked_tokens_at_their_paths(tiny: Target) -> None:
     assert proposal.sources[-1] == TokenSource("medusa", 3)
 
 
-def test_the_tree_is_cut_to_the_rows_there_is_room_for(tiny: Target) -> None:
+def test_the_tree_is_cut_to_the_available_rows(tiny: Target) -> None:
     assert tiny.heads is not None
     drafter = MedusaDrafter(tiny.heads, TreeShape.from_paths([(0,), (1,), (0, 0)]))
     drafter.begin([1])
@@ -229,7 +227,7 @@ def test_the_tree_is_cut_to_the_rows_there_is_room_for(tiny: Target) -> None:
         assert proposal.tree.shape.num_nodes == max_rows == len(proposal.sources)
 
 
-def test_without_a_state_the_drafter_proposes_nothing(tiny: Target) -> None:
+def test_without_a_hidden_state_the_drafter_proposes_nothing(tiny: Target) -> None:
     assert tiny.heads is not None
     drafter = MedusaDrafter(tiny.heads, TreeShape.from_paths([(0,), (1,)]))
     drafter.begin([1])
@@ -240,7 +238,7 @@ def test_without_a_state_the_drafter_proposes_nothing(tiny: Target) -> None:
     assert drafter.propose(7, 64).tree.shape.num_nodes == 1
 
 
-def test_trees_are_pruned_to_the_heads_at_hand(
+def test_trees_are_pruned_to_the_available_heads(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
     deep = [*ACCURACIES, [0.9, 0.5], [0.9, 0.5]]
@@ -285,7 +283,9 @@ def test_unknown_tensors_are_refused_by_name(extra: str, tiny: Target, tmp_path:
         read(write_heads(tmp_path, tensors), tiny)
 
 
-def test_a_projection_at_an_odd_place_is_refused_by_name(tiny: Target, tmp_path: Path) -> None:
+def test_a_projection_at_an_unexpected_position_is_refused_by_name(
+    tiny: Target, tmp_path: Path
+) -> None:
     tensors = random_heads(GROUPED, 1, is_shared=True) | {"0.4.weight": torch.zeros(320, 32)}
     with pytest.raises(HeadsError, match=r"0\.4\.weight"):
         read(write_heads(tmp_path, tensors), tiny)
@@ -342,7 +342,7 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
         read(tmp_path, tiny)
 
 
-def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
+def test_a_shared_projection_is_the_targets_lm_head(tiny: Target) -> None:
     weight = torch.randn(11, 4)
     hidden = torch.randn(4)
     heads = MedusaHeads([HeadWeights((), None)], SharedWeights(make_linear(weight), 11, weight))

@@ -135,9 +135,7 @@ def a_state(target: Target, seed: int = 1) -> Tensor:
 
 @pytest.mark.parametrize("has_bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_scores_are_those_of_the_papers_equations(
-    num_layers: int, has_bias: bool, tmp_path: Path
-) -> None:
+def test_logits_equal_the_papers_equations(num_layers: int, has_bias: bool, tmp_path: Path) -> None:
     tensors = random_hydra(HYDRA, 4, num_layers, has_bias)
     target = loaded(tmp_path, tensors)
     heads, hidden = heads_of(target), a_state(target)
@@ -155,7 +153,7 @@ def test_scores_are_those_of_the_papers_equations(
         ("float32", "q4", 0.2),
     ],
 )
-def test_scores_are_as_exact_as_their_format(
+def test_logits_are_as_exact_as_their_weight_format(
     dtype: str, format_: str, most: float, tmp_path: Path
 ) -> None:
     tensors = random_hydra(HYDRA)
@@ -180,7 +178,7 @@ def started(target: Target, hidden: Tensor, root_id: int, budget: RowBudget) -> 
     return source
 
 
-def test_every_path_of_a_level_is_answered_with_its_own_followers(tmp_path: Path) -> None:
+def test_every_path_of_a_level_gets_its_own_candidates(tmp_path: Path) -> None:
     tensors = random_hydra(HYDRA)
     target = loaded(tmp_path, tensors)
     hidden = a_state(target)
@@ -199,7 +197,7 @@ def test_every_path_of_a_level_is_answered_with_its_own_followers(tmp_path: Path
     assert requested(source, (1, 2, 3)) is None
 
 
-def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
+def test_a_tree_equals_one_grown_by_the_papers_equations(tmp_path: Path) -> None:
     tensors = random_hydra(HYDRA)
     target = loaded(tmp_path, tensors)
     for seed in range(4):
@@ -223,7 +221,7 @@ def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
         assert {source.drafter for source in proposal.sources[1:]} == {"hydra"}
 
 
-def test_ranks_and_levels_keep_to_the_budget(tmp_path: Path) -> None:
+def test_ranks_and_levels_stay_within_the_budget(tmp_path: Path) -> None:
     target = loaded(tmp_path, random_hydra(HYDRA))
     hidden = a_state(target)
 
@@ -242,7 +240,7 @@ def test_ranks_and_levels_keep_to_the_budget(tmp_path: Path) -> None:
     assert counts(RowBudget(64), (5, 6)) == [32]
 
 
-def test_nothing_is_drafted_without_a_state(tmp_path: Path) -> None:
+def test_nothing_is_drafted_without_a_hidden_state(tmp_path: Path) -> None:
     target = loaded(tmp_path, random_hydra(HYDRA))
     source = started(target, a_state(target), 7, RowBudget(8))
     source.truncate(1)
@@ -254,7 +252,7 @@ def test_nothing_is_drafted_without_a_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"top_k": 40}, {"top_p": 0.9}], ids=str)
-def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_place(
+def test_under_sampling_candidates_are_ranked_with_the_noise_of_their_position(
     more: dict[str, Any], tmp_path: Path
 ) -> None:
     tensors = random_hydra(HYDRA)
@@ -323,7 +321,7 @@ def test_heads_that_know_the_next_token_are_always_accepted(drafter: str, tmp_pa
 
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
 @pytest.mark.parametrize("drafter", ["hydra", "composite"])
-def test_text_and_cache_are_those_of_plain_decoding(
+def test_text_and_cache_equal_those_of_plain_decoding(
     drafter: str, rule: str, tmp_path: Path
 ) -> None:
     target = loaded(tmp_path, random_hydra(HYDRA, 5))
@@ -335,7 +333,7 @@ def test_text_and_cache_are_those_of_plain_decoding(
     assert any(step.num_rows == 24 for step in run.steps)
 
 
-def test_the_drafters_of_medusa_heads_have_no_use_for_them(tmp_path: Path) -> None:
+def test_drafters_of_medusa_heads_dont_use_hydra_heads(tmp_path: Path) -> None:
     target = loaded(tmp_path, random_hydra(HYDRA))
     names = [spec.name for spec in drafters_for(target)]
     assert names[0] == "composite"
@@ -356,7 +354,7 @@ def test_the_drafters_of_medusa_heads_have_no_use_for_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["hydra", "medusa"])
-def test_the_engine_loads_measures_and_drafts_with_them(name: str, tmp_path: Path) -> None:
+def test_the_engine_loads_measures_and_drafts_with_hydra_heads(name: str, tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", HYDRA)
     heads = write_hydra(tmp_path / "heads", knowing(3, model))
     engine = EngineHarness()
@@ -394,7 +392,9 @@ def test_the_engine_loads_measures_and_drafts_with_them(name: str, tmp_path: Pat
         *(("bfloat16", "int8"), ("float32", "q4"), ("bfloat16", "q4"), ("", "")),
     ],
 )
-def test_the_plan_is_what_is_held(dtype: str, format_: str, padding: int, tmp_path: Path) -> None:
+def test_the_plan_equals_the_allocated_memory(
+    dtype: str, format_: str, padding: int, tmp_path: Path
+) -> None:
     wider = replace(HYDRA, vocab_size=VOCABULARY + padding)
     target = loaded(tmp_path, random_hydra(wider, 3, 2), dtype, format_)
     heads = heads_of(target)
@@ -420,7 +420,7 @@ def test_padding_of_the_vocabulary_is_never_drafted(tmp_path: Path) -> None:
     assert max(few.token_ids[0]) < VOCABULARY - 8
 
 
-def test_the_targets_threads_compute_them(tmp_path: Path) -> None:
+def test_heads_use_the_targets_threads(tmp_path: Path) -> None:
     if native_library() is None:
         pytest.skip("no compiled step here")
     target = loaded(tmp_path, random_hydra(HYDRA), "float32")
@@ -510,7 +510,7 @@ SQUARE = torch.zeros(HIDDEN, HIDDEN)
         (value("hydra_lm_head.2.bias", torch.inf), "hydra_lm_head.2.bias holds what is no number"),
     ],
 )
-def test_heads_that_are_not_whole_are_refused(
+def test_incomplete_heads_are_refused(
     change: Callable[[Tensors], None], reported: str, target: Target, tmp_path: Path
 ) -> None:
     tensors = random_hydra(HYDRA)
@@ -549,7 +549,7 @@ def test_heads_for_another_target_are_refused(
     ],
     ids=lambda one: str(one)[:40],
 )
-def test_settings_that_are_not_the_heads_own_are_refused(
+def test_settings_that_contradict_the_tensors_are_refused(
     settings: dict[str, object], reported: str, target: Target, tmp_path: Path
 ) -> None:
     folder = write_hydra(tmp_path, random_hydra(HYDRA), **settings)
@@ -578,7 +578,7 @@ def test_a_truncated_file_is_refused(kept: int, target: Target, tmp_path: Path) 
     assert isinstance(refused(folder, target), CheckpointError)
 
 
-def test_sizes_that_no_memory_holds_are_refused_by_the_header_alone(
+def test_sizes_beyond_any_memory_are_refused_by_the_header_alone(
     target: Target, tmp_path: Path
 ) -> None:
     shape = [1 << 40, 1 << 41]
@@ -652,7 +652,7 @@ def test_a_pickle_of_other_tensors_is_not_converted(
     assert [path.name for path in tmp_path.iterdir()] == [PICKLE]
 
 
-def test_a_folder_says_what_heads_it_holds_and_for_which_model(
+def test_a_folder_says_what_heads_it_contains_and_for_which_model(
     target: Target, tmp_path: Path
 ) -> None:
     model = look_into(write_tiny(tmp_path / "model", HYDRA))
@@ -680,7 +680,7 @@ def test_the_command_shows_what_a_folder_holds(
         assert reported in shown
 
 
-def test_heads_under_the_name_of_weights_are_read_too(target: Target, tmp_path: Path) -> None:
+def test_heads_in_a_file_named_like_weights_are_read_too(target: Target, tmp_path: Path) -> None:
     folder = write_hydra(tmp_path, random_hydra(HYDRA))
     (folder / FILE).rename(folder / "model.safetensors")
     assert kind_of(open_head_files(folder).checkpoint.names).name == "hydra"

@@ -53,7 +53,7 @@ def loaded(folder: Path, dtype: str = "float64", **more: Any) -> Target:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_drafts_are_those_of_the_equations(name: str, tmp_path: Path) -> None:
+def test_drafts_equal_the_equations(name: str, tmp_path: Path) -> None:
     folder = write_mimo(tmp_path, SPECS[name])
     target = loaded(folder)
     checkpoint = ModelFiles.open(folder).checkpoint()
@@ -78,7 +78,9 @@ def test_drafts_are_those_of_the_equations(name: str, tmp_path: Path) -> None:
             assert list(found[path].values()) == pytest.approx(wanted, rel=1e-5, abs=1e-7)
 
 
-def test_what_it_reads_leaves_the_last_layer_before_the_norm(model: Path, tmp_path: Path) -> None:
+def test_an_mtp_layer_reads_the_hidden_state_before_the_final_norm(
+    model: Path, tmp_path: Path
+) -> None:
     target = loaded(model, "float32")
     deep = hear(target, chained_source_of(target), TEXT, [10])
     peer = qwen2_of(model, tmp_path)
@@ -103,7 +105,7 @@ def qwen2_of(model: Path, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", [None, ResidentRunner, StaticRunner])
-def test_the_target_is_qwen_2_with_every_runner(
+def test_a_mimo_target_equals_qwen_2_with_every_runner(
     kind: type[ResidentRunner] | None, model: Path, tmp_path: Path
 ) -> None:
     target = loaded(model, "float32")
@@ -118,7 +120,9 @@ def test_the_target_is_qwen_2_with_every_runner(
     torch.testing.assert_close(ours.float(), theirs, atol=1e-3, rtol=1e-3)
 
 
-def test_it_is_offered_without_being_asked_for_and_gives_way(model: Path, tmp_path: Path) -> None:
+def test_an_mtp_layer_is_used_by_default_and_replaced_by_chosen_heads(
+    model: Path, tmp_path: Path
+) -> None:
     names = [spec.name for spec in drafters_for(loaded(model))]
     assert "mtp" in names
     assert "composite" in names
@@ -128,7 +132,7 @@ def test_it_is_offered_without_being_asked_for_and_gives_way(model: Path, tmp_pa
     assert "mtp" not in [spec.name for spec in drafters_for(other)]
 
 
-def test_a_gguf_file_leaves_it_out_and_takes_it_from_the_models_folder(
+def test_a_gguf_file_without_the_layer_takes_it_from_the_models_folder(
     model: Path, tmp_path: Path
 ) -> None:
     qwen2_of(model, tmp_path).save_pretrained(tmp_path / "again")
@@ -142,7 +146,7 @@ def test_a_gguf_file_leaves_it_out_and_takes_it_from_the_models_folder(
     assert drafted.token_ids == plain.token_ids
 
 
-def test_headers_alone_tell_its_sizes(model: Path) -> None:
+def test_sizes_are_known_from_headers_alone(model: Path) -> None:
     checkpoint = ModelFiles.open(model).checkpoint()
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     settings = json.loads((model / "config.json").read_text(encoding="utf-8"))
@@ -153,7 +157,7 @@ def test_headers_alone_tell_its_sizes(model: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_layer_that_another_program_quantized_is_left_out(tmp_path: Path) -> None:
+def test_a_layer_in_a_foreign_quantization_is_ignored(tmp_path: Path) -> None:
     folder = write_mimo(tmp_path)
     path = folder / "model.safetensors"
     tensors = load_file(path)
@@ -193,7 +197,7 @@ HOSTILE: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_layer_is_refused_in_words(name: str, tmp_path: Path) -> None:
+def test_a_hostile_layer_is_refused_with_a_message(name: str, tmp_path: Path) -> None:
     folder = write_mimo(tmp_path)
     tensors = load_file(folder / "model.safetensors")
     HOSTILE[name](tensors, {})
@@ -203,5 +207,5 @@ def test_a_hostile_layer_is_refused_in_words(name: str, tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_layer_alone_has_names_of_one_layer_alone() -> None:
+def test_a_file_of_one_layer_may_only_have_its_tensors() -> None:
     assert {name.removeprefix(_FIRST) for name in named(MtpSpec())} == set(layer_of(MtpSpec()))

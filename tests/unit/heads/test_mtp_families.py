@@ -55,9 +55,7 @@ def our_drafts(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("name", MTP_PEERS)
-def test_drafts_are_those_of_transformers_from_a_folder_and_a_file(
-    name: str, tmp_path: Path
-) -> None:
+def test_drafts_equal_transformers_from_a_folder_and_a_gguf_file(name: str, tmp_path: Path) -> None:
     folder = write_mtp_peer(name, tmp_path / "model")
     wanted = their_drafts(folder, TEXT, DEPTH)
     assert our_drafts(folder) == wanted
@@ -65,7 +63,7 @@ def test_drafts_are_those_of_transformers_from_a_folder_and_a_file(
         assert our_drafts(convert(folder, tmp_path / "model.gguf")) == wanted
 
 
-def test_drafts_are_those_of_transformers_generator_while_it_writes(tmp_path: Path) -> None:
+def test_drafts_equal_transformers_generator_during_decoding(tmp_path: Path) -> None:
     """GLM's; of models with states transformers has no such generator."""
     folder = write_mtp_peer("glm 4 with experts", tmp_path)
     drafts = their_generator(folder, TEXT, 16)
@@ -90,13 +88,13 @@ def check_plan(target: Target, alone: Target) -> None:
     assert drafted.token_ids == plain.token_ids
 
 
-def test_a_file_in_blocks_offers_its_layer_as_planned(tmp_path: Path) -> None:
+def test_a_block_quantized_file_offers_its_layer_as_planned(tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
     file = convert(folder, tmp_path / "model.gguf", "q8_0")
     check_plan(loaded(file, ""), loaded(file, "", takes_own_heads=False))
 
 
-def test_a_plain_layer_drafts_for_a_model_that_is_packed(tmp_path: Path) -> None:
+def test_an_unquantized_layer_drafts_for_a_quantized_model(tmp_path: Path) -> None:
     config = dense(hidden_size=64, intermediate_size=128)
     folder = write_mtp_peer("qwen 3.5", tmp_path, config=config)
     path = folder / "model.safetensors"
@@ -108,7 +106,7 @@ def test_a_plain_layer_drafts_for_a_model_that_is_packed(tmp_path: Path) -> None
     check_plan(loaded(folder, ""), loaded(folder, "", takes_own_heads=False))
 
 
-def test_a_layer_beside_what_sees_is_found(tmp_path: Path) -> None:
+def test_a_layer_of_a_multimodal_model_is_found(tmp_path: Path) -> None:
     """Qwen3.5 is published as a model that sees: its text part's names have a longer beginning."""
     folder = write_mtp_peer("qwen 3.5", tmp_path)
     tensors = load_file(folder / "model.safetensors")
@@ -131,7 +129,7 @@ def test_a_layer_beside_what_sees_is_found(tmp_path: Path) -> None:
         ("mtp.layers.0.self_attn.q_proj.weight", torch.full((128, 32), float("inf"))),
     ],
 )
-def test_a_hostile_layer_is_refused_in_words(
+def test_a_hostile_layer_is_refused_with_a_message(
     name: str, tensor: torch.Tensor | None, tmp_path: Path
 ) -> None:
     path = write_mtp_peer("qwen 3.5", tmp_path) / "model.safetensors"
@@ -161,7 +159,9 @@ def test_the_library_and_forecasts_count_the_layer(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["qwen 3.5", "glm 4 with experts"])
-def test_a_file_of_the_layer_alone_is_heads_of_its_model(name: str, tmp_path: Path) -> None:
+def test_a_file_of_the_layer_alone_is_listed_as_heads_of_its_model(
+    name: str, tmp_path: Path
+) -> None:
     """As llama.cpp writes it: `mtp-….gguf`, with the token vectors once more."""
     folder = write_mtp_peer(name, tmp_path / "model")
     alone = copytree(folder, tmp_path / "alone")
@@ -200,7 +200,7 @@ def test_mutations_of_a_file_with_a_layer_are_refused_or_load(
 
 @pytest.mark.parametrize("count", [0, 2, 3, 4, 5, 1 << 31, (1 << 32) - 1])
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_a_file_that_counts_its_layers_wrongly_is_refused_or_loads(
+def test_a_file_with_a_wrong_number_of_layers_is_refused_or_loads(
     name: str, count: int, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     key = f"{ARCHITECTURES[name]}.nextn_predict_layers".encode()

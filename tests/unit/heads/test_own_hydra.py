@@ -49,7 +49,7 @@ def loaded(root: Path, tensors: Tensors, is_tied: bool, dtype: str = "float64") 
 
 
 @pytest.mark.parametrize("is_tied", [True, False])
-def test_scores_are_those_of_the_equations(is_tied: bool, tmp_path: Path) -> None:
+def test_logits_equal_the_equations(is_tied: bool, tmp_path: Path) -> None:
     tensors = own_layout(is_tied)
     target = loaded(tmp_path, tensors, is_tied)
     heads = target.heads
@@ -70,9 +70,7 @@ def test_scores_are_those_of_the_equations(is_tied: bool, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("is_tied", [True, False])
-def test_the_text_is_the_targets_own_and_the_cache_as_if_nothing_was_drafted(
-    is_tied: bool, tmp_path: Path
-) -> None:
+def test_text_and_cache_equal_those_of_plain_decoding(is_tied: bool, tmp_path: Path) -> None:
     target = loaded(tmp_path, own_layout(is_tied), is_tied)
     settings = GenerateSettings(drafter="hydra", tree_rows=8, max_new_tokens=24)
     drafted = decode(
@@ -86,7 +84,7 @@ def test_the_text_is_the_targets_own_and_the_cache_as_if_nothing_was_drafted(
     [("float32", ""), ("float32", "q4"), ("bfloat16", "bf16"), ("bfloat16", "int8")],
 )
 @pytest.mark.parametrize("is_tied", [True, False])
-def test_the_plan_is_what_is_held(
+def test_the_plan_equals_the_allocated_memory(
     dtype: str, heads_format: str, is_tied: bool, tmp_path: Path
 ) -> None:
     heads_dir = write_hydra(tmp_path / "heads", own_layout(is_tied))
@@ -111,7 +109,7 @@ def _below(tensors: Tensors) -> None:
 
 
 @pytest.mark.parametrize("change", [_twice, _beyond, _below])
-def test_a_map_that_makes_no_sense_is_refused(
+def test_a_senseless_token_map_is_refused(
     change: Callable[[Tensors], None], tmp_path: Path
 ) -> None:
     tensors = own_layout(is_tied=True)
@@ -120,6 +118,6 @@ def test_a_map_that_makes_no_sense_is_refused(
         loaded(tmp_path, tensors, is_tied=True)
 
 
-def test_heads_that_project_by_vectors_are_for_models_that_do(tmp_path: Path) -> None:
+def test_heads_that_project_by_embeddings_need_a_target_with_tied_ones(tmp_path: Path) -> None:
     with pytest.raises(HeadsError, match="token vectors"):
         loaded(tmp_path, own_layout(is_tied=True), is_tied=False)

@@ -73,7 +73,7 @@ def behind(source: StreamsSource, level: int) -> dict[int, float]:
 
 @pytest.mark.parametrize("pieces", [[10], [4, 1, 3, 2]])
 @pytest.mark.parametrize("name", SPECS)
-def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_path: Path) -> None:
+def test_drafts_equal_the_equations(name: str, pieces: list[int], tmp_path: Path) -> None:
     spec = SPECS[name]
     target = loaded(tmp_path, spec)
     source = heard(target, pieces)
@@ -89,7 +89,9 @@ def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_pat
 
 
 @pytest.mark.parametrize("runner", [ResidentRunner, StaticRunner])
-def test_every_runner_tells_what_streams_need(runner: type[ResidentRunner], tmp_path: Path) -> None:
+def test_every_runner_returns_the_states_that_streams_need(
+    runner: type[ResidentRunner], tmp_path: Path
+) -> None:
     target = loaded(tmp_path, StreamsSpec(), "float32")
     other = runner(target.shared_weights.decoder, target.precision)
     other.tap(target.runner.taps)
@@ -101,7 +103,7 @@ def test_every_runner_tells_what_streams_need(runner: type[ResidentRunner], tmp_
         assert list(ours.values()) == pytest.approx(list(theirs.values()), rel=1e-3)
 
 
-def test_an_early_exit_of_older_files_is_left_unread(tmp_path: Path) -> None:
+def test_the_early_exit_of_older_files_is_ignored(tmp_path: Path) -> None:
     spec = StreamsSpec()
     hidden = spec.model.hidden_size
     write_streams(tmp_path / "streams", spec)
@@ -113,7 +115,7 @@ def test_an_early_exit_of_older_files_is_left_unread(tmp_path: Path) -> None:
     assert load_target(tmp_path / "model", tmp_path / "streams").heads is not None
 
 
-def test_streams_leave_no_keys_and_values_behind(tmp_path: Path) -> None:
+def test_streams_leave_no_kv_rows_behind(tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec())
     source = heard(target, [10])
     source.start(TEXT[-1], 24)
@@ -125,7 +127,7 @@ def test_streams_leave_no_keys_and_values_behind(tmp_path: Path) -> None:
     assert torch.equal(memory.kv.committed(), before)
 
 
-def test_few_rows_take_few_streams(tmp_path: Path) -> None:
+def test_few_rows_use_few_streams(tmp_path: Path) -> None:
     source = heard(loaded(tmp_path, StreamsSpec()), [10])
     source.start(TEXT[-1], 64)
     first = behind(source, 0)
@@ -134,7 +136,7 @@ def test_few_rows_take_few_streams(tmp_path: Path) -> None:
     assert source.candidates(Paths(1, 1, array("i", [0]))) is None
 
 
-def test_what_streams_keep_is_what_the_target_keeps(tmp_path: Path) -> None:
+def test_memory_of_streams_equals_that_of_the_targets_cache(tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec())
     session = Session(target)
     settings = GenerateSettings(drafter="streams", max_new_tokens=12, tree_rows=12)
@@ -147,7 +149,7 @@ def test_what_streams_keep_is_what_the_target_keeps(tmp_path: Path) -> None:
     assert torch.allclose(memory.kv.committed(), theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_headers_alone_tell_their_sizes(tmp_path: Path) -> None:
+def test_sizes_are_known_from_headers_alone(tmp_path: Path) -> None:
     folder = write_streams(tmp_path)
     checkpoint = Checkpoint.open_file(folder / "streams.safetensors")
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
@@ -157,7 +159,7 @@ def test_headers_alone_tell_their_sizes(tmp_path: Path) -> None:
     assert shape_of_tensors(shapes, {}) == replace(whole, made_for_vocab=0)
 
 
-def test_they_are_offered_alone_and_among_all_methods(tmp_path: Path) -> None:
+def test_streams_are_offered_alone_and_in_composite(tmp_path: Path) -> None:
     names = [spec.name for spec in drafters_for(loaded(tmp_path, StreamsSpec()))]
     assert {"streams", "composite"} <= set(names)
     assert "medusa" not in names
@@ -208,7 +210,7 @@ HOSTILE: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_streams_are_refused_in_words(name: str, tmp_path: Path) -> None:
+def test_hostile_streams_are_refused_with_a_message(name: str, tmp_path: Path) -> None:
     tensors, settings = random_streams(StreamsSpec()), settings_of(StreamsSpec())
     HOSTILE[name](tensors, settings)
     folder = write_streams(tmp_path / "streams")

@@ -54,7 +54,7 @@ def as_vllm(heads: Path, state: Tensor) -> list[int]:
     return drafted
 
 
-def test_it_drafts_what_vllm_drafts_whatever_chance_says(heads: Path, target: Target) -> None:
+def test_the_chain_equals_vllms_whatever_the_noise(heads: Path, target: Target) -> None:
     def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
         return scores.flip(-1)
 
@@ -73,7 +73,7 @@ def test_it_drafts_what_vllm_drafts_whatever_chance_says(heads: Path, target: Ta
 
 
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
-def test_the_text_is_the_targets(target: Target, rule: str) -> None:
+def test_the_text_equals_plain_decoding(target: Target, rule: str) -> None:
     settings = GenerateSettings(drafter="vllm", rule=rule, max_new_tokens=30, seed=4)
     plain = decode(target, plainly(settings), user_says("as elsewhere"))
     check_same_tokens(plain, decode(target, settings, user_says("as elsewhere")))

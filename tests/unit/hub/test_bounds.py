@@ -51,7 +51,7 @@ def refused(hub: ScriptedHub, settings: HubSettings, data: bytes, script: Script
 # Bytes.
 
 
-def test_no_more_is_written_than_was_declared(
+def test_no_more_is_written_than_declared(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     largest = sent = 0
@@ -72,7 +72,7 @@ def test_no_more_is_written_than_was_declared(
     assert sent < 100 * MIB, "the connection is left"
 
 
-def test_what_is_sent_beyond_a_file_that_is_right_is_left(
+def test_surplus_bytes_after_a_complete_file_are_ignored(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
@@ -81,7 +81,7 @@ def test_what_is_sent_beyond_a_file_that_is_right_is_left(
     assert (folder / "model.safetensors").read_bytes() == data
 
 
-def test_a_part_longer_than_its_file_is_begun_anew(
+def test_a_partial_file_longer_than_the_file_is_restarted(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
@@ -141,7 +141,7 @@ def ignoring_ranges(data: bytes, share: float) -> Script:
     return script
 
 
-def test_a_server_that_never_goes_on_is_given_up(
+def test_a_server_without_progress_is_given_up(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     more_and_less = in_turns(ignoring_ranges(data, 0.4), ignoring_ranges(data, 0.9))
@@ -157,7 +157,7 @@ def test_a_server_that_never_goes_on_is_given_up(
         assert scripted.requested.count(PATH) <= 2 * (MAX_RESTARTS + 1), how
 
 
-def test_tries_that_bring_next_to_nothing_are_counted(
+def test_attempts_with_next_to_no_progress_are_counted(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     error = refused(scripted, scripted_settings, data, cut_at(data, 0.001))
@@ -165,7 +165,7 @@ def test_tries_that_bring_next_to_nothing_are_counted(
     assert scripted.requested.count(PATH) == QUICK.max_tries + 1
 
 
-def test_tries_that_bring_much_are_not(
+def test_attempts_with_much_progress_are_not_counted(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path
 ) -> None:
     data = random_file(tmp_path / "large", 10 * MIB).read_bytes()
@@ -176,7 +176,7 @@ def test_tries_that_bring_much_are_not(
     assert scripted.requested.count(PATH) > QUICK.max_tries + 1
 
 
-def test_how_long_to_wait_may_be_said_oddly(
+def test_odd_retry_after_headers_are_accepted(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     reports = ("9" * 5000, "-5", "1e3", "tomorrow", "0.5", "99999999", "\u00b2", "")
@@ -189,7 +189,7 @@ def test_how_long_to_wait_may_be_said_oddly(
         assert (folder / "model.safetensors").read_bytes() == data
 
 
-def test_another_part_than_was_asked_for_is_not_written(
+def test_a_range_other_than_requested_is_not_written(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     data = b"weights" * 99
@@ -203,7 +203,7 @@ def test_another_part_than_was_asked_for_is_not_written(
 # Time.
 
 
-def test_a_server_slower_than_the_least_rate_is_given_up() -> None:
+def test_a_server_below_the_minimum_rate_is_given_up() -> None:
     timeouts = HubTimeouts(min_bytes_per_s=100.0, min_rate_window_s=60.0, stall_s=30.0)
     slow, fast = StallDetector(timeouts), StallDetector(timeouts)
     output = [slow.count(0.5, 1) for _ in range(120)]
@@ -212,14 +212,14 @@ def test_a_server_slower_than_the_least_rate_is_given_up() -> None:
     assert not any(fast.count(0.5, 51) for _ in range(10_000))
 
 
-def test_a_server_that_is_fast_at_first_is_given_up_in_the_next_minute() -> None:
+def test_a_server_that_slows_down_is_given_up_in_the_next_minute() -> None:
     timeouts = HubTimeouts(min_bytes_per_s=100.0, min_rate_window_s=60.0, stall_s=30.0)
     waiting = StallDetector(timeouts)
     assert not any(waiting.count(1.0, 1 << 20) for _ in range(60))
     assert any(waiting.count(1.0, 1) for _ in range(60))
 
 
-def test_silence_is_not_outweighed_by_what_came_before() -> None:
+def test_silence_is_not_offset_by_earlier_speed() -> None:
     waiting = StallDetector(HubTimeouts(stall_s=30.0))
     assert not waiting.count(0.1, 1 << 30)
     assert not any(waiting.count(1.0, 0) for _ in range(29))
@@ -238,7 +238,7 @@ def dripping(hub: ScriptedHub, before: bytes = b"") -> Script:
     return script
 
 
-def test_a_server_that_drips_is_given_up(
+def test_a_dripping_server_is_given_up(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
@@ -270,7 +270,7 @@ def silent(hub: ScriptedHub, before: bytes, reached: threading.Event) -> Script:
     ],
     ids=["listing", "half a listing", "file", "half a file"],
 )
-def test_a_stop_is_heard_while_the_server_is_silent(
+def test_a_stop_takes_effect_while_the_server_is_silent(
     path: str,
     before: bytes,
     scripted: ScriptedHub,
@@ -298,7 +298,7 @@ def test_a_stop_is_heard_while_the_server_is_silent(
     assert outcome == [Stopped]
 
 
-def test_many_small_files_are_asked_for_at_a_time(
+def test_many_small_files_are_requested_concurrently(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     """Each answer waits for as many requests as are to be under way: fewer would never end."""
@@ -353,7 +353,7 @@ def part_on(kind: Callable[..., io.FileIO], listing: Listing, settings: HubSetti
     return part
 
 
-def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_them_all(
+def test_short_writes_are_completed(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
@@ -366,7 +366,7 @@ def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_them_all(
     assert blob.read_bytes() == data
 
 
-def test_a_disk_that_takes_no_more_is_full_and_what_it_has_is_counted(
+def test_a_full_disk_is_reported_and_written_bytes_are_counted(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
@@ -403,7 +403,7 @@ print(tally.fetched_bytes)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the limit stands for a disk that is full")
-def test_a_file_cut_by_a_full_disk_is_gone_on_with_once_there_is_room(
+def test_a_file_cut_by_a_full_disk_is_resumed_once_there_is_room(
     scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})

@@ -26,7 +26,7 @@ async def until(
     return job
 
 
-def test_a_job_goes_through_its_states_and_everybody_is_told(
+def test_a_job_passes_through_its_states_and_listeners_are_notified(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub)
@@ -46,7 +46,7 @@ def test_a_job_goes_through_its_states_and_everybody_is_told(
     run(work())
 
 
-def test_pause_and_resume_fetch_nothing_twice(
+def test_pause_and_resume_download_nothing_twice(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub, 4 * MIB)
@@ -68,7 +68,7 @@ def test_pause_and_resume_fetch_nothing_twice(
     assert sent(hub) <= 8 * MIB + 8 * MIB  # what was on its way when it was paused
 
 
-def test_a_restart_goes_on_and_pauses_stay(
+def test_a_restart_resumes_downloads_and_keeps_pauses(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub, 4 * MIB)
@@ -95,7 +95,7 @@ def test_a_restart_goes_on_and_pauses_stay(
     run(second())
 
 
-def test_a_cancelled_job_is_gone_and_never_starts_again(
+def test_a_cancelled_job_is_removed_and_never_restarts(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub, 4 * MIB)
@@ -125,7 +125,7 @@ def test_a_cancelled_job_is_gone_and_never_starts_again(
     assert sent(hub) == before
 
 
-def test_a_download_is_forgotten_while_its_thread_still_stops(
+def test_a_download_can_be_removed_while_its_thread_stops(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub, 4 * MIB)
@@ -184,7 +184,7 @@ def test_a_failure_has_a_reason_and_can_be_tried_again(
     run(work())
 
 
-def test_a_silent_server_is_told_about_while_it_is_waited_for(
+def test_a_silent_server_is_reported_while_waiting(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub)
@@ -202,7 +202,7 @@ def test_a_silent_server_is_told_about_while_it_is_waited_for(
     run(work())
 
 
-def test_the_same_pair_is_not_fetched_twice_at_a_time(
+def test_the_same_repositories_are_not_downloaded_twice_at_once(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub)
@@ -217,7 +217,7 @@ def test_the_same_pair_is_not_fetched_twice_at_a_time(
     run(work())
 
 
-def test_a_list_of_a_newer_version_is_left_alone(settings: HubSettings, tmp_path: Path) -> None:
+def test_a_list_of_a_newer_version_is_not_changed(settings: HubSettings, tmp_path: Path) -> None:
     import sqlite3
 
     path = tmp_path / "jobs.db"
@@ -233,7 +233,7 @@ def test_a_list_of_a_newer_version_is_left_alone(settings: HubSettings, tmp_path
     run(downloads.close())
 
 
-def test_a_silent_server_keeps_nobody_from_pausing_or_leaving(
+def test_a_silent_server_delays_neither_pause_nor_exit(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     fill(hub)

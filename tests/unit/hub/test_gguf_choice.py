@@ -52,14 +52,14 @@ def terminal(
     return settings.cache_dir
 
 
-def test_a_format_is_found_in_any_case_and_only_as_a_whole_part() -> None:
+def test_a_quantization_is_found_in_any_case_and_only_as_a_whole_part() -> None:
     paths = ["a-Q4_K_M.gguf", "a-Q4_K_S.gguf", "a.Q4_0.gguf", "a-IQ4_0.gguf", "q8_0/a-Q8_0.gguf"]
     assert with_quant(paths, "q4_k_m") == ["a-Q4_K_M.gguf"]
     assert with_quant(paths, "Q4_0") == ["a.Q4_0.gguf"]
     assert with_quant(paths, "Q4_K") == []
 
 
-def test_a_named_format_is_one_file_or_said_to_be_missing(
+def test_a_named_quantization_is_one_file_or_reported_missing(
     repo: Path, settings: HubSettings
 ) -> None:
     listing = list_repo(settings, REPO)
@@ -72,7 +72,7 @@ def test_a_named_format_is_one_file_or_said_to_be_missing(
         named_file(list_repo(settings, REPO), "Q4_0")
 
 
-def test_the_best_file_is_the_largest_in_few_bits_that_fits(
+def test_the_best_file_is_the_largest_of_few_bits_that_fits(
     repo: Path, settings: HubSettings
 ) -> None:
     choice = best_file(settings, list_repo(settings, REPO), cuda_budget(8.0))
@@ -85,7 +85,7 @@ def test_the_best_file_is_the_largest_in_few_bits_that_fits(
     )
 
 
-def test_where_nothing_fits_it_is_the_smallest_and_that_is_said(
+def test_if_nothing_fits_the_smallest_is_chosen_and_reported(
     repo: Path, settings: HubSettings
 ) -> None:
     choice = best_file(settings, list_repo(settings, REPO), cuda_budget(0.05))
@@ -93,7 +93,7 @@ def test_where_nothing_fits_it_is_the_smallest_and_that_is_said(
     assert "none of 3 files fits this computer" in described(choice)
 
 
-def test_files_that_cant_be_loaded_are_passed_over(repo: Path, settings: HubSettings) -> None:
+def test_files_that_cant_be_loaded_are_skipped(repo: Path, settings: HubSettings) -> None:
     (repo / "tiny-Q8_0.gguf").write_bytes(b"GGUF, but no more than that" * 10_000)
     listing = list_repo(settings, REPO)
     assert best_file(settings, listing, cuda_budget(8.0)).path == "tiny-Q4_0.gguf"
@@ -103,7 +103,7 @@ def test_files_that_cant_be_loaded_are_passed_over(repo: Path, settings: HubSett
         best_file(settings, list_repo(settings, REPO), cuda_budget(8.0))
 
 
-def test_what_goes_with_a_model_is_passed_over_and_told_where_nothing_else_is(
+def test_companion_files_are_skipped_and_reported_if_there_is_nothing_else(
     repo: Path, settings: HubSettings
 ) -> None:
     for name in ("tiny-F16.gguf", "tiny-Q8_0.gguf"):
@@ -119,7 +119,7 @@ def test_what_goes_with_a_model_is_passed_over_and_told_where_nothing_else_is(
         best_file(settings, list_repo(settings, REPO), cuda_budget(8.0))
 
 
-def test_pull_says_what_it_takes_and_the_same_name_runs_it(
+def test_pull_prints_its_choice_and_run_finds_it_by_the_same_name(
     terminal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pull", f"{REPO}:Q4_0"]) == 0
@@ -142,7 +142,7 @@ def test_pull_says_what_it_takes_and_the_same_name_runs_it(
     assert "Q4_0" in several.value.hint
 
 
-def test_a_file_is_verified_and_removed_by_the_name_it_was_pulled_by(
+def test_a_file_is_verified_and_removed_by_the_name_of_its_pull(
     terminal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for quant in ("Q4_0", "Q8_0"):
@@ -158,7 +158,7 @@ def test_a_file_is_verified_and_removed_by_the_name_it_was_pulled_by(
     assert "llama-pebble  comes with the program" in capsys.readouterr().out
 
 
-def test_offline_it_says_so(
+def test_pull_says_that_offline_mode_is_on(
     terminal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -43,7 +43,7 @@ def written(
         ("llama", {"general.type": "mmproj"}, "sees or hears", "the model itself"),
     ],
 )
-def test_what_goes_with_a_model_is_told_and_not_called_damage(
+def test_companion_files_are_named_and_not_called_damaged(
     architecture: str, texts: dict[str, str], what: str, hint: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "x.gguf", architecture, texts)
@@ -66,7 +66,7 @@ def test_what_goes_with_a_model_is_told_and_not_called_damage(
         ("dflash", "a DFlash drafter for"),
     ],
 )
-def test_heads_that_are_opened_as_a_model_say_how_to_load_them(
+def test_heads_opened_as_a_model_say_how_to_load_them(
     architecture: str, what: str, tmp_path: Path
 ) -> None:
     texts = {"general.base_model.0.name": "Qwen3 8B"}
@@ -77,7 +77,7 @@ def test_heads_that_are_opened_as_a_model_say_how_to_load_them(
     assert "--heads" in caught.value.hint
 
 
-def test_it_says_which_senses_and_whose(tmp_path: Path) -> None:
+def test_a_projector_file_names_its_modality_and_model(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "clip")
     writer.add_bool("clip.has_vision_encoder", True)
     writer.add_bool("clip.has_audio_encoder", True)
@@ -91,7 +91,7 @@ def test_it_says_which_senses_and_whose(tmp_path: Path) -> None:
     )
 
 
-def test_a_vocabulary_and_a_layer_that_drafts_are_no_models(tmp_path: Path) -> None:
+def test_a_vocabulary_and_an_mtp_layer_are_not_models(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "vocab.gguf", "llama")
     writer.add_token_list(["a", "b"])
     finish(writer)
@@ -122,7 +122,7 @@ def test_a_vocabulary_and_a_layer_that_drafts_are_no_models(tmp_path: Path) -> N
         ("Qwen3-8B-DFlash-b16.gguf", True),
     ],
 )
-def test_names_tell_what_goes_with_a_model(name: str, goes_with_one: bool) -> None:
+def test_companion_files_are_recognised_by_name(name: str, goes_with_one: bool) -> None:
     assert is_companion(name) is goes_with_one
 
 
@@ -137,11 +137,11 @@ def test_names_tell_what_goes_with_a_model(name: str, goes_with_one: bool) -> No
         ("Qwen3-8B-Q4_0.gguf", ""),
     ],
 )
-def test_names_of_drafters_tell_for_which_model_they_are(name: str, model: str) -> None:
+def test_drafter_files_name_their_target(name: str, model: str) -> None:
     assert model_in_name(name) == model
 
 
-def test_a_choice_among_files_passes_over_what_goes_with_the_model(tmp_path: Path) -> None:
+def test_a_choice_among_files_skips_companions(tmp_path: Path) -> None:
     names = ("mmproj-a-Q4_0.gguf", "a-Q4_0.gguf")
     files = tuple(RemoteFile(name, 1, name, False, name) for name in names)
     assert Listing("a/b", "main", "sha", files).only_gguf == "a-Q4_0.gguf"
@@ -150,7 +150,7 @@ def test_a_choice_among_files_passes_over_what_goes_with_the_model(tmp_path: Pat
 
 
 @pytest.mark.expects_errors
-def test_a_folder_is_what_its_model_is_and_the_command_line_says_what_else_lies_there(
+def test_a_folder_counts_as_its_model_and_the_command_line_lists_companions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sees = written(tmp_path / "mmproj-x.gguf", "clip")

@@ -45,7 +45,7 @@ def repo(hub: LoopbackHub, files: dict[str, Path]) -> Path:
     return folder
 
 
-def test_a_file_is_looked_at_by_its_header(
+def test_a_gguf_file_is_inspected_by_its_header(
     repo: Path, settings: HubSettings, files: dict[str, Path], hub: LoopbackHub
 ) -> None:
     usual = look_at_model(settings, REPO)
@@ -58,7 +58,7 @@ def test_a_file_is_looked_at_by_its_header(
     assert names == ["tiny-Q4_0.gguf", "tiny-Q8_0-00001-of-00002.gguf", "tiny-Q8_0.gguf"]
 
 
-def test_one_file_is_fetched_and_another_joins_it(
+def test_one_file_is_downloaded_and_another_is_added(
     repo: Path, settings: HubSettings, hub: LoopbackHub
 ) -> None:
     (folder,) = fetch(settings, Pair(REPO, file="tiny-Q4_0.gguf"))
@@ -104,7 +104,7 @@ def test_one_file_is_verified_and_deleted_alone(
     assert run(library.installed()) == ()
 
 
-def test_a_file_that_is_not_there_is_said(repo: Path, settings: HubSettings) -> None:
+def test_a_missing_file_is_reported(repo: Path, settings: HubSettings) -> None:
     with pytest.raises(UnusableRepoError, match="tiny-Q2_K"):
         fetch(settings, Pair(REPO, file="tiny-Q2_K.gguf"))
     (repo / "tiny-Q8_0-00002-of-00002.gguf").unlink()
@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_is_said(repo: Path, settings: HubSettings) -> 
         fetch(settings, Pair(REPO, file="tiny-Q8_0-00001-of-00002.gguf"))
 
 
-def test_an_only_file_needs_no_choice(
+def test_a_single_file_needs_no_choice(
     hub: LoopbackHub, settings: HubSettings, files: dict[str, Path]
 ) -> None:
     folder = hub.root / REPO
@@ -123,7 +123,7 @@ def test_an_only_file_needs_no_choice(
     assert list_repo(settings, REPO).only_gguf == "only.gguf"
 
 
-def test_the_library_offers_all_files_of_a_repository(
+def test_the_library_lists_all_files_of_a_repository(
     repo: Path, settings: HubSettings, tmp_path: Path
 ) -> None:
     library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)
@@ -145,7 +145,7 @@ def test_a_download_remembers_its_file(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_file_is_imported_and_taken_off_the_list(
+def test_a_file_is_imported_and_removed_from_the_list(
     files: dict[str, Path], settings: HubSettings, tmp_path: Path
 ) -> None:
     library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)

@@ -82,7 +82,7 @@ SPOILED: dict[tuple[str | int, ...], tuple[object, ...]] = {
 }
 
 
-def test_a_download_by_a_hostile_listing_is_refused_and_writes_nothing(
+def test_a_download_with_a_hostile_listing_is_refused_and_writes_nothing(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
     listing = scripted.publish(REPO, FILES)
@@ -126,7 +126,7 @@ def check_listing(listing: object) -> None:
     assert len({file.path for file in files}) == len(files)
 
 
-def test_a_file_of_two_sizes_is_refused() -> None:
+def test_a_file_listed_with_two_sizes_is_refused() -> None:
     listing = listing_of(FILES)
     other = {**listing["siblings"][1], "rfilename": "model-2.safetensors", "size": 1}
     listing["siblings"].append(other)
@@ -134,7 +134,7 @@ def test_a_file_of_two_sizes_is_refused() -> None:
         read_listing(REPO, "main", listing)
 
 
-def test_no_path_becomes_a_repository_or_a_revision(
+def test_a_path_is_no_valid_repository_or_revision(
     scripted: ScriptedHub, scripted_settings: HubSettings, precious: Path
 ) -> None:
     for repo in ("../../mine", "o/../x", "/etc", "o//x", "o/x\n", "", "a/b/c", "o/" + "x" * 200):
@@ -150,7 +150,7 @@ def test_no_path_becomes_a_repository_or_a_revision(
     assert scripted.requested == []
 
 
-def test_a_revisions_file_that_names_a_path_is_none(tmp_path: Path, precious: Path) -> None:
+def test_a_ref_that_names_a_path_is_ignored(tmp_path: Path, precious: Path) -> None:
     folder = tmp_path / "cache" / "models--o--model"
     (folder / "snapshots").mkdir(parents=True)
     (folder / "refs").mkdir()
@@ -165,7 +165,7 @@ LINKED = (
 )
 
 
-def test_a_folder_of_the_cache_that_is_a_link_elsewhere_is_not_written_through(
+def test_a_linked_folder_in_the_cache_is_not_written_through(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
     scripted.publish(REPO, FILES)
@@ -189,7 +189,7 @@ def test_a_folder_of_the_cache_that_is_a_link_elsewhere_is_not_written_through(
 
 
 @pytest.mark.parametrize("kind", ["part", "blob", "name", "tree", "ref", "second name of part"])
-def test_a_file_of_the_cache_that_is_a_link_elsewhere_gives_way(
+def test_a_linked_file_in_the_cache_is_replaced(
     kind: str,
     scripted: ScriptedHub,
     scripted_settings: HubSettings,
@@ -220,7 +220,7 @@ def test_a_file_of_the_cache_that_is_a_link_elsewhere_gives_way(
     assert not place.is_symlink() or kind == "name"
 
 
-def test_a_blob_is_not_taken_from_elsewhere_though_its_bytes_are_right(
+def test_a_blob_outside_of_the_cache_is_not_used_even_if_its_bytes_match(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
     scripted.publish(REPO, FILES)
@@ -238,7 +238,7 @@ def test_a_blob_is_not_taken_from_elsewhere_though_its_bytes_are_right(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes by name")
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
-def test_a_part_that_is_no_file_keeps_nobody_waiting(
+def test_a_partial_file_that_is_no_file_blocks_nobody(
     kind: str, scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     scripted.publish(REPO, FILES)
@@ -255,7 +255,7 @@ def test_a_part_that_is_no_file_keeps_nobody_waiting(
     assert (folder / "model.safetensors").read_bytes() == FILES["model.safetensors"]
 
 
-def test_a_cache_that_is_itself_a_link_is_fine(
+def test_a_cache_that_is_itself_a_link_is_accepted(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path
 ) -> None:
     scripted.publish(REPO, FILES)
@@ -266,7 +266,7 @@ def test_a_cache_that_is_itself_a_link_is_fine(
 
 
 @pytest.mark.usefixtures("converts_here")
-def test_conversion_stays_in_the_folder_of_its_commit(
+def test_conversion_writes_only_into_the_folder_of_its_commit(
     scripted: ScriptedHub, scripted_settings: HubSettings, tmp_path: Path, precious: Path
 ) -> None:
     import torch
@@ -283,7 +283,9 @@ def test_conversion_stays_in_the_folder_of_its_commit(
     assert outside(tmp_path) == before
 
 
-def test_every_hand_of_the_boundary_stops_at_it(tmp_path: Path, precious: Path) -> None:
+def test_every_function_of_the_boundary_refuses_unsafe_paths(
+    tmp_path: Path, precious: Path
+) -> None:
     boundary = Boundary(tmp_path / "cache")
     inside, away = tmp_path / "cache" / "a", precious / "notes"
     boundary.make_folder(tmp_path / "cache")
@@ -308,7 +310,7 @@ def test_every_hand_of_the_boundary_stops_at_it(tmp_path: Path, precious: Path) 
     assert inside.read_bytes() == b"a"
 
 
-def test_names_that_people_use_are_safe() -> None:
+def test_common_names_are_safe() -> None:
     for name in (
         "config.json",
         "a/b/c.bin",

@@ -26,7 +26,7 @@ def models(store: JobStore) -> list[str]:
     return found
 
 
-def test_a_damaged_list_never_stops_the_model_manager(tmp_path: Path) -> None:
+def test_a_damaged_download_list_never_blocks_the_model_manager(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     made(path)
     raw = path.read_bytes()
@@ -43,7 +43,7 @@ def test_a_damaged_list_never_stops_the_model_manager(tmp_path: Path) -> None:
         assert "damaged" in JobStore(path).notice
 
 
-def test_rows_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
+def test_senseless_rows_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     made(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -60,7 +60,7 @@ def test_a_list_that_cant_be_written_is_kept_in_memory(tmp_path: Path) -> None:
     assert models(store) == ["org/one"]
 
 
-def test_a_newer_list_is_left_alone(tmp_path: Path) -> None:
+def test_a_list_of_a_newer_version_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     made(path)
     with closing(sqlite3.connect(path)) as db:

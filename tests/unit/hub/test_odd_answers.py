@@ -56,7 +56,7 @@ def check(
     return caught.value.message
 
 
-def test_what_is_no_json_object_can_not_be_read(
+def test_an_answer_that_is_no_json_object_is_refused(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     for body in NO_JSON:
@@ -70,7 +70,7 @@ def test_what_is_no_json_object_can_not_be_read(
     assert search(scripted_settings, "x") == ()
 
 
-def test_results_are_read_or_refused_whatever_they_are() -> None:
+def test_search_results_of_any_shape_are_read_or_refused() -> None:
     for result in spoiled(RESULT):
         check_result(result)
 
@@ -94,15 +94,13 @@ def check_result(result: object) -> None:
     assert re.fullmatch(r"(\d{4}-\d\d-\d\d)?", found[0].changed, re.ASCII)
 
 
-def test_a_result_that_lacks_details_is_shown_without() -> None:
+def test_a_result_without_details_is_shown_without_them() -> None:
     odd = {"downloads": True, "likes": -5, "lastModified": "tomorrow", "tags": 3}
     with patch.object(search_module, "query_hub", lambda *_: [{"id": "o/x"} | odd, {"id": "o/x"}]):
         assert set(search(HubSettings(), "x")) == {SearchResult("o/x", 0, 0, False, "")}
 
 
-def test_a_status_that_brings_no_answer_is_said(
-    scripted: ScriptedHub, scripted_settings: HubSettings
-) -> None:
+def test_an_error_status_is_reported(scripted: ScriptedHub, scripted_settings: HubSettings) -> None:
     body = json.dumps(scripted.publish(REPO, FILES)).encode()
     failed = (400, 402, 405, 418, 429, 500, 502, 503, 504, 599)
     for status in (201, 202, 204, 206, 300, 304, *failed):
@@ -112,7 +110,7 @@ def test_a_status_that_brings_no_answer_is_said(
         check(scripted_settings, ask, kind, f"status is {status}")
 
 
-def test_a_redirection_to_nowhere_is_said(
+def test_an_invalid_redirection_is_reported(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     far = "http://" + "x" * 5000
@@ -158,7 +156,7 @@ def long_headers(handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def test_a_connection_that_breaks_is_said(
+def test_a_broken_connection_is_reported(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     for script in (chunked, cut, no_http, nothing, long_headers):
@@ -197,7 +195,7 @@ class Counted:
         return getattr(self._real, name)
 
 
-def test_json_that_unfolds_beyond_bounds_is_left_unread(
+def test_json_that_decompresses_beyond_the_limit_is_refused(
     scripted: ScriptedHub, scripted_settings: HubSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub_api.zlib, "decompressobj", Counted)
@@ -208,7 +206,7 @@ def test_json_that_unfolds_beyond_bounds_is_left_unread(
     assert Counted.most_at_a_time <= 1 << 20
 
 
-def test_plain_json_beyond_bounds_is_left_unread(
+def test_plain_json_beyond_the_limit_is_refused(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     written = 0
@@ -226,7 +224,7 @@ def test_plain_json_beyond_bounds_is_left_unread(
     assert written < 128 << 20
 
 
-def test_an_encoding_that_was_not_asked_for_can_not_be_read(
+def test_an_unrequested_encoding_is_refused(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     for encoding, body in (
@@ -239,7 +237,7 @@ def test_an_encoding_that_was_not_asked_for_can_not_be_read(
         check(scripted_settings, ask, AnswerError, "can't be read")
 
 
-def test_a_listing_may_come_compressed(
+def test_a_compressed_listing_is_accepted(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     body = gzip.compress(json.dumps(scripted.publish(REPO, FILES)).encode())
@@ -247,7 +245,7 @@ def test_a_listing_may_come_compressed(
     assert [file.path for file in list_repo(scripted_settings, REPO).files] == list(FILES)
 
 
-def test_a_configuration_or_a_header_of_another_kind_is_said(
+def test_a_configuration_or_header_of_another_kind_is_reported(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     scripted.publish(REPO, FILES)
@@ -263,7 +261,7 @@ def test_a_configuration_or_a_header_of_another_kind_is_said(
             check(scripted_settings, partial(look_at_heads, scripted_settings, REPO), MedusaError)
 
 
-def test_a_configuration_that_never_ends_is_read_to_its_bound(
+def test_an_endless_configuration_is_read_up_to_its_limit(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     scripted.publish(REPO, FILES)
@@ -280,7 +278,7 @@ def test_a_configuration_that_never_ends_is_read_to_its_bound(
         look_at_model(scripted_settings, REPO)
 
 
-def test_who_asks_is_told_to_the_hub_alone(
+def test_the_user_agent_is_sent_only_to_the_hub(
     scripted: ScriptedHub, scripted_settings: HubSettings
 ) -> None:
     seen: list[str | None] = []

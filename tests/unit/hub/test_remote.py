@@ -32,7 +32,7 @@ def published(hub: LoopbackHub) -> LoopbackHub:
     return hub
 
 
-def test_a_model_is_planned_before_a_byte_of_its_weights_is_fetched(
+def test_a_model_is_planned_before_its_weights_are_downloaded(
     published: LoopbackHub, settings: HubSettings
 ) -> None:
     remote = look_at_model(settings, "org/tiny-chat")
@@ -43,7 +43,9 @@ def test_a_model_is_planned_before_a_byte_of_its_weights_is_fetched(
     assert weights_bytes(remote.config, formats) > 0
 
 
-def test_heads_are_sized_by_their_headers(published: LoopbackHub, settings: HubSettings) -> None:
+def test_sizes_of_heads_come_from_their_headers(
+    published: LoopbackHub, settings: HubSettings
+) -> None:
     heads = look_at_heads(settings, "org/tiny-chat-medusa").shape
     assert heads == HeadsShape(4, 1, 320, 128)
     (read,) = [e for e in published.log if e["path"].endswith(".safetensors")]
@@ -65,7 +67,7 @@ def test_a_header_longer_than_one_read_is_read_in_two(
     assert len([e for e in hub.log if e["path"].endswith(".safetensors")]) == 2
 
 
-def test_what_is_no_model_says_so(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_a_repository_without_a_model_says_so(hub: LoopbackHub, settings: HubSettings) -> None:
     random_file(hub.root / "org" / "odd" / "model.safetensors", 5000)
     with pytest.raises(NotFoundError, match=r"no config\.json"):
         look_at_model(settings, "org/odd")
@@ -99,7 +101,7 @@ def test_heads_that_do_not_fit_have_a_reason(tmp_path: Path) -> None:
         assert misfit(config, heads) == reason
 
 
-def test_the_catalog_is_whole_and_its_heads_fit() -> None:
+def test_the_catalog_is_complete_and_its_heads_fit() -> None:
     catalog = read_catalog()
     assert len({entry.pair for entry in catalog}) == len(catalog) > 3
     for entry in catalog:
@@ -124,7 +126,7 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
     assert sizes["GPT-OSS 20B"] == pytest.approx(13.8, rel=0.01), "as its files are"
 
 
-def test_the_catalog_has_models_of_today_first_and_for_every_computer() -> None:
+def test_the_catalog_lists_current_models_first_and_some_for_every_computer() -> None:
     catalog = read_catalog()
     assert [entry.is_earlier for entry in catalog] == sorted(entry.is_earlier for entry in catalog)
     today = [entry for entry in catalog if not entry.is_earlier]
@@ -137,7 +139,7 @@ def test_the_catalog_has_models_of_today_first_and_for_every_computer() -> None:
 
 
 @pytest.mark.expects_errors
-def test_download_plan_and_generate_by_name(
+def test_a_model_is_downloaded_planned_and_run_by_name(
     published: LoopbackHub,
     settings: HubSettings,
     monkeypatch: pytest.MonkeyPatch,

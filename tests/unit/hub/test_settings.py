@@ -5,7 +5,7 @@ from pathlib import Path
 from medusa_core.hub.settings import save_token, settings_from
 
 
-def test_a_token_is_the_users_alone_and_is_never_shown(tmp_path: Path) -> None:
+def test_a_token_is_readable_only_by_its_user_and_never_shown(tmp_path: Path) -> None:
     environment = {"HF_HOME": str(tmp_path)}
     path = save_token(" hf_secret \n", environment)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -14,7 +14,7 @@ def test_a_token_is_the_users_alone_and_is_never_shown(tmp_path: Path) -> None:
     assert "hf_secret" not in repr(settings)
 
 
-def test_the_environment_is_heeded(tmp_path: Path) -> None:
+def test_environment_variables_of_huggingface_hub_are_respected(tmp_path: Path) -> None:
     reported = {
         "HF_ENDPOINT": "https://mirror.example/",
         "HF_HUB_CACHE": str(tmp_path / "cache"),

@@ -39,7 +39,7 @@ from tests.support.hub.pairs import (
 )
 
 
-def test_what_is_here_already_is_looked_at_and_not_fetched(
+def test_existing_files_are_checked_and_not_downloaded(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -71,7 +71,7 @@ def test_what_is_here_already_is_looked_at_and_not_fetched(
     ],
     ids=lambda fault: f"{fault['kind']}-{fault.get('times', 1)}",
 )
-def test_a_fault_is_survived(
+def test_a_transient_error_is_retried(
     fault: dict[str, object], hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -83,7 +83,7 @@ def test_a_fault_is_survived(
     assert not list(model.parents[1].glob("blobs/*.part"))
 
 
-def test_a_cut_answer_is_gone_on_with_where_it_was_cut(
+def test_an_interrupted_download_resumes_where_it_was_cut(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -98,7 +98,7 @@ def test_a_cut_answer_is_gone_on_with_where_it_was_cut(
     ]
 
 
-def test_the_server_is_given_the_time_it_asks_for(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_retry_after_is_respected(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub)
     hub.set_faults(config__json={"kind": "busy", "retry_after": 1})
     started = time.monotonic()
@@ -119,7 +119,7 @@ def test_the_server_is_given_the_time_it_asks_for(hub: LoopbackHub, settings: Hu
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else "",
 )
-def test_what_can_not_be_survived_is_said(
+def test_a_permanent_error_is_reported(
     fault: dict[str, object],
     error: type[HubError],
     words: str,
@@ -142,7 +142,7 @@ def test_what_can_not_be_survived_is_said(
         ("broken", NetworkError, "Can't reach"),
     ],
 )
-def test_the_hubs_refusals_are_in_our_words(
+def test_refusals_of_the_hub_have_messages_of_ours(
     kind: str, error: type[HubError], words: str, hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -151,7 +151,7 @@ def test_the_hubs_refusals_are_in_our_words(
         list_repo(settings, MODEL)
 
 
-def test_names_and_revisions_that_are_not_there(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_missing_names_and_revisions_are_reported(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub)
     with pytest.raises(NotFoundError, match="no repository"):
         list_repo(settings, "org/nothing")
@@ -161,7 +161,7 @@ def test_names_and_revisions_that_are_not_there(hub: LoopbackHub, settings: HubS
         list_repo(settings, "a//b")
 
 
-def test_a_hub_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     settings = HubSettings(endpoint="http://127.0.0.1:9", cache_dir=tmp_path)
     with pytest.raises(NetworkError, match="Can't reach"):
@@ -172,7 +172,7 @@ def test_a_hub_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     ("names", "words"),
     [(["a.gguf", "b.gguf"], "--file a.gguf"), (["model.bin"], "pickles")],
 )
-def test_a_repository_that_can_not_be_loaded_says_what_it_is(
+def test_a_repository_that_cannot_be_loaded_says_what_it_contains(
     names: list[str], words: str, hub: LoopbackHub, settings: HubSettings
 ) -> None:
     for name in names:
@@ -182,7 +182,7 @@ def test_a_repository_that_can_not_be_loaded_says_what_it_is(
     assert sent(hub) == 0
 
 
-def test_offline_no_request_leaves(
+def test_offline_no_request_is_sent(
     hub: LoopbackHub, settings: HubSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(hub)
@@ -200,7 +200,7 @@ def test_offline_no_request_leaves(
     assert hub.log == []
 
 
-def test_room_is_looked_for_first_and_while_it_runs(
+def test_disk_space_is_checked_before_and_during_a_download(
     hub: LoopbackHub, settings: HubSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.hub.transfer._SPACE_EVERY", 4 * MIB)
@@ -218,7 +218,7 @@ def test_room_is_looked_for_first_and_while_it_runs(
         fetch(replace(settings, floor_bytes=1), Pair(MODEL))
 
 
-def test_the_limit_is_kept(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_the_rate_limit_is_kept(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub, 2 * MIB)
     started = time.monotonic()
     tally = Tally()
@@ -226,7 +226,7 @@ def test_the_limit_is_kept(hub: LoopbackHub, settings: HubSettings) -> None:
     assert time.monotonic() - started >= 0.9 * tally.total_bytes / (4 * MIB) - 0.5
 
 
-def test_stopping_leaves_what_was_fetched(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_stopping_keeps_downloaded_parts(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub, 4 * MIB)
     stop, blobs = threading.Event(), RepoCache(settings.cache_dir, MODEL).folder / "blobs"
 
@@ -243,7 +243,7 @@ def test_stopping_leaves_what_was_fetched(hub: LoopbackHub, settings: HubSetting
     assert list(blobs.glob("*.part"))
 
 
-def test_a_name_that_can_not_be_resolved_is_said(
+def test_a_name_that_cannot_be_resolved_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "*")

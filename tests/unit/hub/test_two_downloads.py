@@ -50,7 +50,7 @@ def when_it_waits(work: Callable[[Tally, threading.Event], None]) -> tuple[threa
     return thread, tally
 
 
-def test_threads_that_fetch_one_model_at_a_time_fetch_each_byte_once(
+def test_threads_that_download_one_model_concurrently_download_each_byte_once(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -62,7 +62,7 @@ def test_threads_that_fetch_one_model_at_a_time_fetch_each_byte_once(
     assert {tally.done_bytes for tally in tallies} == {tallies[0].total_bytes}
 
 
-def test_a_model_may_be_its_own_heads(
+def test_a_model_may_contain_its_own_heads(
     hub: LoopbackHub, settings: HubSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(hub)
@@ -75,7 +75,9 @@ def test_a_model_may_be_its_own_heads(
     assert sent(hub) == list_repo(settings, MODEL).needed_bytes
 
 
-def test_files_of_one_content_are_fetched_once(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_files_of_equal_content_are_downloaded_once(
+    hub: LoopbackHub, settings: HubSettings
+) -> None:
     for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
         random_file(hub.root / MODEL / name, MIB, seed=7)
     (folder,) = fetch(settings, Pair(MODEL))
@@ -83,7 +85,7 @@ def test_files_of_one_content_are_fetched_once(hub: LoopbackHub, settings: HubSe
     assert sent(hub) == MIB
 
 
-def test_who_waits_for_another_download_can_be_stopped(
+def test_waiting_for_another_download_can_be_stopped(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -106,7 +108,7 @@ def test_who_waits_for_another_download_can_be_stopped(
     assert find_snapshot(settings.cache_dir, MODEL) is None
 
 
-def test_it_waits_for_huggingface_hub_and_uses_what_that_left(
+def test_huggingface_hubs_lock_is_respected_and_its_partial_file_used(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -137,9 +139,7 @@ with hold(Boundary(Path(sys.argv[1])), Path(sys.argv[2]), threading.Event()):
 """
 
 
-def test_the_file_of_a_killed_download_is_gone_on_with(
-    hub: LoopbackHub, settings: HubSettings
-) -> None:
+def test_the_file_of_a_killed_download_is_resumed(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub)
     file, cache = weights(settings), RepoCache(settings.cache_dir, MODEL)
     cache.prepare()
@@ -158,7 +158,7 @@ def test_the_file_of_a_killed_download_is_gone_on_with(
     assert tally.done_bytes == tally.total_bytes
 
 
-def test_a_cancelled_download_leaves_the_parts_that_another_is_at_work_on(
+def test_a_cancelled_download_keeps_parts_that_another_is_writing(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
     fill(hub)
@@ -174,7 +174,7 @@ def test_a_cancelled_download_leaves_the_parts_that_another_is_at_work_on(
     assert list(cache.folder.glob("blobs/*.part")) == []
 
 
-def test_what_becomes_a_blob_is_what_the_disk_has(hub: LoopbackHub, settings: HubSettings) -> None:
+def test_a_finished_blob_is_flushed_to_the_disk(hub: LoopbackHub, settings: HubSettings) -> None:
     fill(hub)
     file, cache = weights(settings), RepoCache(settings.cache_dir, MODEL)
     data = (hub.root / MODEL / file.path).read_bytes()

@@ -31,7 +31,7 @@ def install(machine: FakeMachine, request: Request = NO_MODEL) -> list[str]:
     return machine.commands
 
 
-def test_torch_comes_first_and_every_version_is_fixed(machine: FakeMachine) -> None:
+def test_torch_is_installed_first_and_every_version_is_pinned(machine: FakeMachine) -> None:
     installs = [c for c in install(machine) if "pip install" in c and "--dry-run" not in c]
     torch, others = installs
     assert "--torch-backend=cpu torch==2.13.0" in torch
@@ -40,13 +40,13 @@ def test_torch_comes_first_and_every_version_is_fixed(machine: FakeMachine) -> N
     assert is_ready(machine.layout, NO_MODEL)
 
 
-def test_second_start_runs_no_command(machine: FakeMachine) -> None:
+def test_a_second_start_runs_no_command(machine: FakeMachine) -> None:
     install(machine)
     assert install(machine) == []
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "installer/constraints.txt"])
-def test_a_change_of_what_it_was_made_from_updates_it_in_place(
+def test_a_change_of_its_inputs_updates_the_environment_in_place(
     machine: FakeMachine, name: str
 ) -> None:
     install(machine)
@@ -62,7 +62,7 @@ def test_a_change_of_what_it_was_made_from_updates_it_in_place(
     assert len(installs) == 1, "torch is there in the right build"
 
 
-def test_tests_tools_are_added_to_an_environment_for_running(machine: FakeMachine) -> None:
+def test_test_tools_are_added_to_an_environment_for_running(machine: FakeMachine) -> None:
     install(machine)
     with_tests = Request(with_tests=True, with_model=False)
     assert not is_ready(machine.layout, with_tests)
@@ -70,7 +70,7 @@ def test_tests_tools_are_added_to_an_environment_for_running(machine: FakeMachin
     assert install(machine) == []
 
 
-def test_a_deleted_package_is_noticed_and_put_back(machine: FakeMachine) -> None:
+def test_a_deleted_package_is_detected_and_reinstalled(machine: FakeMachine) -> None:
     install(machine)
     about = next(machine.layout.environment.site_packages.glob("PySide6*.dist-info"))
     (about / "RECORD").unlink()
@@ -80,7 +80,7 @@ def test_a_deleted_package_is_noticed_and_put_back(machine: FakeMachine) -> None
 
 
 @pytest.mark.parametrize("what", ["python", "stamp"])
-def test_a_broken_environment_is_made_afresh(machine: FakeMachine, what: str) -> None:
+def test_a_broken_environment_is_made_again(machine: FakeMachine, what: str) -> None:
     install(machine)
     old = machine.layout.venv / "old"
     old.touch()
@@ -96,7 +96,7 @@ def test_a_broken_environment_is_made_afresh(machine: FakeMachine, what: str) ->
 
 @pytest.mark.parametrize("at", range(5))
 @pytest.mark.parametrize("is_update", [False, True])
-def test_cut_short_anywhere_it_is_made_afresh(
+def test_an_environment_interrupted_anywhere_is_made_again(
     machine: FakeMachine, at: int, *, is_update: bool
 ) -> None:
     request = Request(with_tests=is_update, with_model=False)
@@ -116,7 +116,9 @@ def test_cut_short_anywhere_it_is_made_afresh(
     assert is_ready(machine.layout, request)
 
 
-def test_without_network_it_says_so_and_keeps_what_is_there(machine: FakeMachine) -> None:
+def test_without_network_an_error_is_shown_and_the_environment_is_kept(
+    machine: FakeMachine,
+) -> None:
     install(machine)
     machine.says = OFFLINE
     with pytest.raises(SetupError) as caught:
@@ -126,7 +128,7 @@ def test_without_network_it_says_so_and_keeps_what_is_there(machine: FakeMachine
     assert is_ready(machine.layout, NO_MODEL)
 
 
-def test_a_full_disk_stops_it_before_anything_is_made(
+def test_a_full_disk_stops_the_installation_before_anything_is_made(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
@@ -143,7 +145,7 @@ def test_a_torch_that_does_not_load_is_not_recorded(machine: FakeMachine) -> Non
     assert not is_ready(machine.layout, NO_MODEL)
 
 
-def test_a_foreign_directory_in_its_place_is_left_alone(machine: FakeMachine) -> None:
+def test_a_foreign_folder_named_venv_is_not_touched(machine: FakeMachine) -> None:
     diary = machine.layout.venv / "diary.txt"
     diary.parent.mkdir()
     diary.touch()
@@ -152,7 +154,7 @@ def test_a_foreign_directory_in_its_place_is_left_alone(machine: FakeMachine) ->
     assert diary.exists()
 
 
-def test_where_no_python_can_be_had_the_command_that_installs_one_is_said(
+def test_without_any_python_the_message_has_the_command_that_installs_one(
     machine: FakeMachine,
 ) -> None:
     machine.says = "error: Failed to download `cpython: x/cpython-3.13.18.tar.gz`\n dns error"
@@ -161,7 +163,7 @@ def test_where_no_python_can_be_had_the_command_that_installs_one_is_said(
     assert re.fullmatch(r"Install: .+\nThen:    python3 installer.*", caught.value.mend)
 
 
-def test_a_build_of_torch_that_was_chosen_survives_an_update(machine: FakeMachine) -> None:
+def test_a_chosen_build_of_torch_survives_an_update(machine: FakeMachine) -> None:
     machine.torch = [("--torch-backend=cu126", ["torch==2.13.0+cu126"])]
     install(machine, Request(torch="cu126", with_model=False))
     with machine.layout.constraints.open("a", encoding="utf-8") as file:
@@ -171,7 +173,7 @@ def test_a_build_of_torch_that_was_chosen_survives_an_update(machine: FakeMachin
     assert install(machine, Request(torch="cu126", with_model=False)) == []
 
 
-def test_auto_looks_at_the_cards_again_and_replaces_the_build(machine: FakeMachine) -> None:
+def test_torch_auto_detects_the_cards_again_and_replaces_the_build(machine: FakeMachine) -> None:
     install(machine)
     machine.nvidia_smi = "8.9, 580.95.05, NVIDIA GeForce RTX 4060\n"
     machine.torch = [("--torch-backend=cu130", ["torch==2.13.0+cu130"])]
@@ -183,7 +185,7 @@ def test_auto_looks_at_the_cards_again_and_replaces_the_build(machine: FakeMachi
     assert "torch-2.13.0+cpu.dist-info" not in machine.layout.environment.packages()
 
 
-def test_whoever_waited_finds_it_installed(machine: FakeMachine) -> None:
+def test_a_waiting_installation_finds_it_installed(machine: FakeMachine) -> None:
     with installation_lock(machine.layout.lock):
         arguments = (machine.layout, machine, Request(), Listener())
         second = threading.Thread(target=ensure_ready, args=arguments, daemon=True)
@@ -202,7 +204,7 @@ def test_whoever_waited_finds_it_installed(machine: FakeMachine) -> None:
 # The model of the first start.
 
 
-def test_the_model_is_fetched_once_by_the_program(machine: FakeMachine) -> None:
+def test_the_model_is_downloaded_once_by_the_program(machine: FakeMachine) -> None:
     pull = f"{machine.layout.python} -X utf8 -m medusa_core pull {FOLDER}"
     assert install(machine, Request())[-1] == pull
     put_model(machine.layout.models, first_model.FILE_BYTES - 1)
@@ -211,7 +213,7 @@ def test_the_model_is_fetched_once_by_the_program(machine: FakeMachine) -> None:
     assert install(machine, Request()) == []
 
 
-def test_a_folder_of_the_user_holds_for_both(
+def test_a_models_folder_set_by_the_user_is_used_by_installer_and_program(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path))
@@ -220,7 +222,7 @@ def test_a_folder_of_the_user_holds_for_both(
     assert resources.first_model_file() == tmp_path / FOLDER / FILE
 
 
-def test_without_it_the_window_opens(
+def test_without_the_first_model_the_window_opens(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.pull_status = 1
@@ -229,13 +231,13 @@ def test_without_it_the_window_opens(
     assert "There is no network.\nThe program starts without it" in capsys.readouterr().out
 
 
-def test_an_interruption_of_it_is_one_of_all(machine: FakeMachine) -> None:
+def test_interrupting_the_download_interrupts_the_installation(machine: FakeMachine) -> None:
     machine.pull_status = 130
     with pytest.raises(KeyboardInterrupt):
         install(machine, Request())
 
 
-def test_the_installer_and_the_program_mean_the_same_model(
+def test_installer_and_program_name_the_same_model(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(machine.layout.venv))

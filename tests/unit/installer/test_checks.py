@@ -43,19 +43,19 @@ def test_a_tool_ended_by_a_signal_has_failed(machine: FakeMachine) -> None:
         ("lanes/card", "tests/lanes/card"),
     ],
 )
-def test_a_room_is_the_tests_of_a_folder_of_the_code(room: str, folder: str) -> None:
+def test_a_room_runs_the_tests_of_one_folder_of_the_code(room: str, folder: str) -> None:
     (check,) = room_checks(this_repository(), room, ["-k", "tree"])
     assert check.command[-3:] == (folder, "-k", "tree")
 
 
 @pytest.mark.parametrize("room", ["runtime/nowhere", ".."])
-def test_a_room_without_tests_is_refused_with_those_that_have_some(room: str) -> None:
+def test_an_unknown_room_is_refused_with_the_list_of_rooms(room: str) -> None:
     with pytest.raises(SetupError) as refused:
         room_checks(this_repository(), room, [])
     assert "runtime/kv" in refused.value.mend
 
 
-def test_arguments_reach_pytest_alone() -> None:
+def test_arguments_are_passed_to_pytest_only() -> None:
     commands = [check.command for check in all_checks(["-k", "tree"])]
     (command,) = (c for c in commands if "tree" in c)
     assert command[0] == "pytest"

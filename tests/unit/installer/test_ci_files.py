@@ -14,7 +14,7 @@ LAYOUT = this_repository()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script of bash")
-def test_it_starts_with_an_empty_home_and_leaves_none(tmp_path: Path) -> None:
+def test_the_ci_script_starts_with_an_empty_home_and_leaves_none(tmp_path: Path) -> None:
     """A Python that only tells what it was started with stands for the installer."""
     script, home, found = (tmp_path / name for name in (".ci/run", "home", "found"))
     for path in (script, tmp_path / "bin" / "python3", home / ".config" / "pip" / "pip.conf"):

@@ -27,7 +27,7 @@ def checkout(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> Layout:
     return layout
 
 
-def test_they_are_the_programs_that_this_project_declares() -> None:
+def test_launchers_are_the_programs_declared_by_this_project() -> None:
     project = tomllib.loads(this_repository().pyproject.read_text(encoding="utf-8"))["project"]
     assert {**project["scripts"], **project["gui-scripts"]} == launchers.PROGRAMS
 
@@ -47,7 +47,9 @@ def test_a_program_runs_its_checkout_from_any_folder_and_through_a_link(
     assert done.returncode == 3
 
 
-def test_a_second_start_writes_nothing_and_a_moved_checkout_everything(checkout: Layout) -> None:
+def test_a_second_start_writes_nothing_and_a_moved_checkout_rewrites_everything(
+    checkout: Layout,
+) -> None:
     provide_launchers(checkout)
     (program,) = checkout.python.parent.glob("hello*")
     before = program.stat().st_mtime_ns, program.stat().st_ino
@@ -59,7 +61,7 @@ def test_a_second_start_writes_nothing_and_a_moved_checkout_everything(checkout:
     assert program.read_text(encoding="utf-8") == text
 
 
-def test_a_program_that_cant_be_written_is_said(
+def test_a_launcher_that_cant_be_written_is_reported(
     checkout: Layout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkout.program("hello").mkdir()

@@ -11,7 +11,7 @@ from installer.process import SystemCommands
 OTHERS = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "CONDA_PREFIX")
 
 
-def test_a_silent_program_is_led_to_no_other_python(
+def test_a_started_program_inherits_no_other_python(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

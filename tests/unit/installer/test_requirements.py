@@ -43,7 +43,7 @@ def closure() -> set[str]:
     return found
 
 
-def test_every_distribution_of_the_closure_is_pinned_and_nothing_else() -> None:
+def test_every_distribution_of_the_closure_is_pinned_and_no_other() -> None:
     others = ONLY_ON_WINDOWS | ONLY_TO_INSTALL | ONLY_FOR_PACKAGES
     assert set(pins()) - others == closure() - ONLY_ON_WINDOWS
     project = tomllib.loads(LAYOUT.pyproject.read_text(encoding="utf-8"))["project"]
@@ -65,12 +65,12 @@ def test_installed_versions_are_the_pinned_ones() -> None:
     assert installed == {name: pinned_versions[name] for name in installed}
 
 
-def test_each_pin_is_found_by_its_name() -> None:
+def test_each_pin_is_found_by_name() -> None:
     assert LAYOUT.pinned("torch") == "torch==2.13.0"
     with pytest.raises(LookupError):
         LAYOUT.pinned("torchvision")
 
 
-def test_no_host_is_named() -> None:
+def test_no_package_host_is_named() -> None:
     for path in (LAYOUT.pyproject, LAYOUT.constraints, *LAYOUT.root.glob("installer/**/*.py")):
         assert not re.search(r"://\w", path.read_text(encoding="utf-8")), path.name

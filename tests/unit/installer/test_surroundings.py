@@ -34,19 +34,19 @@ ARCH = "ID=manjaro\nID_LIKE=arch\n"
 CURSOR = Library("libxcb-cursor.so.0", "libxcb-cursor0", "xcb-util-cursor")
 
 
-def test_entry_point_is_read_by_pythons_too_old_to_run_the_rest() -> None:
+def test_the_entry_point_parses_on_pythons_too_old_for_the_rest() -> None:
     source = Path(entry.__file__).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 6))
 
 
-def test_too_old_python_is_told_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_too_old_a_python_the_message_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["installer", "test"])
     words = entry.explain_old_python((3, 9), "python3.12")
     assert words.startswith("This is Python 3.9; Medusa Chat needs 3.11")
     assert words.endswith("\nThen:    python3.12 installer test")
 
 
-def test_too_old_python_without_another_is_told_what_to_install(
+def test_on_too_old_a_python_without_another_the_message_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.argv", ["installer"])
@@ -70,7 +70,7 @@ def test_too_old_python_without_another_is_told_what_to_install(
         assert second == f"Then:    {then} installer run"
 
 
-def test_libraries_of_the_platform_at_hand_are_looked_for() -> None:
+def test_libraries_of_the_current_platform_are_checked() -> None:
     def only_common(file: str) -> bool:
         return file in {library.file for library in COMMON}
 
@@ -83,7 +83,7 @@ def test_libraries_of_the_platform_at_hand_are_looked_for() -> None:
     assert missing_libraries(["wayland", "xcb"], only_common) == WAYLAND
 
 
-def test_missing_library_is_mended_as_the_distribution_does(
+def test_a_missing_library_names_the_distributions_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000, raising=False)
@@ -100,7 +100,7 @@ def test_missing_library_is_mended_as_the_distribution_does(
     assert install_command([CURSOR], (), ARCH) == "pacman -S xcb-util-cursor", "root needs no sudo"
 
 
-def test_all_that_is_missing_is_said_at_once_with_one_command(
+def test_everything_missing_is_reported_at_once_with_one_command(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.platform", "linux")
@@ -118,7 +118,7 @@ def test_all_that_is_missing_is_said_at_once_with_one_command(
     assert machine.commands == []
 
 
-def test_platform_is_asked_for_or_follows_the_display() -> None:
+def test_the_qt_platform_is_configured_or_follows_the_display() -> None:
     cases: list[tuple[dict[str, str], list[str], tuple[str, ...]]] = [
         ({}, [], ()),
         ({"DISPLAY": ":0"}, [], ("xcb",)),
@@ -157,7 +157,7 @@ def test_a_crash_of_the_app_is_an_error_status(machine: FakeMachine) -> None:
     assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 134
 
 
-def test_two_installations_take_turns(
+def test_two_installations_run_one_after_the_other(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = installation_lock(machine.layout.lock)
@@ -173,7 +173,7 @@ def test_two_installations_take_turns(
     assert "Another installation is running" in capsys.readouterr().out
 
 
-def test_an_interrupted_command_does_not_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_command_does_not_continue(tmp_path: Path) -> None:
     def interrupt(line: str) -> None:
         raise KeyboardInterrupt
 
@@ -189,7 +189,7 @@ def test_an_interrupted_command_does_not_go_on(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_help_starts_fast_and_imports_nothing_of_ours() -> None:
+def test_help_starts_fast_and_imports_no_other_package() -> None:
     root = Layout(Path(entry.__file__).resolve().parent.parent).root
     code = (
         "import sys; sys.argv = ['installer', '--help']\n"

@@ -18,7 +18,7 @@ MAXWELL = "5.2, 580.95.05, NVIDIA GeForce GTX 970"
 ANCIENT_DRIVER = "6.1, 470.256.02, NVIDIA GeForce GTX 1080"
 
 
-def test_build_suits_the_gpus() -> None:
+def test_the_build_of_torch_suits_the_gpus() -> None:
     cases: list[tuple[list[str], str, str]] = [
         ([], "cpu", "no NVIDIA GPU"),
         ([PASCAL], "cu126", "6.1"),
@@ -39,7 +39,7 @@ def test_build_suits_the_gpus() -> None:
         assert because in choice.reason, rows
 
 
-def test_macos_has_one_build() -> None:
+def test_on_macos_there_is_one_build() -> None:
     assert choose_torch("darwin", GpuReport(())).build is TorchBuild.PIP
 
 
@@ -49,7 +49,7 @@ def test_cuda_on_macos_is_refused(machine: FakeMachine, monkeypatch: pytest.Monk
         chosen_torch("cu130", machine)
 
 
-def test_rows_of_nvidia_smi_are_read_and_others_skipped() -> None:
+def test_rows_of_nvidia_smi_are_parsed_and_others_skipped() -> None:
     text = f"{ADA}\r\nwarning: something\n[N/A], 580.95, Unknown\n{PASCAL}\n"
     assert parse_gpus(text) == (
         Gpu("NVIDIA GeForce RTX 4060", (8, 9), 580),
@@ -57,7 +57,7 @@ def test_rows_of_nvidia_smi_are_read_and_others_skipped() -> None:
     )
 
 
-def test_a_driver_that_fails_is_named_in_the_reason(machine: FakeMachine) -> None:
+def test_a_failing_driver_is_named_in_the_reason(machine: FakeMachine) -> None:
     machine.nvidia_smi = "NVIDIA-SMI has failed because it couldn't communicate\n"
     choice = choose_torch("linux", detect_gpus(machine))
     assert choice.build is TorchBuild.CPU

@@ -28,7 +28,9 @@ def compiled(machine: FakeMachine) -> list[str]:
     return machine.commands
 
 
-def test_it_is_compiled_once_and_again_after_a_change(machine: FakeMachine, german: Path) -> None:
+def test_translations_are_compiled_once_and_again_after_a_change(
+    machine: FakeMachine, german: Path
+) -> None:
     (command,) = compiled(machine)
     assert Path(command.split()[0]) == machine.layout.program("pyside6-lrelease")
     assert german.with_suffix(".qm").read_text(encoding="utf-8") == "compiled"
@@ -39,7 +41,7 @@ def test_it_is_compiled_once_and_again_after_a_change(machine: FakeMachine, germ
     assert len(compiled(machine)) == 1
 
 
-def test_what_fails_is_told_and_leaves_what_was_there(
+def test_a_failed_compilation_is_reported_and_keeps_the_previous_file(
     machine: FakeMachine, german: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = german.with_suffix(".qm")
@@ -52,7 +54,7 @@ def test_what_fails_is_told_and_leaves_what_was_there(
     assert "medusa_de.ts could not be compiled: pyside6-lrelease is done" in capsys.readouterr().out
 
 
-def test_where_nothing_can_be_written_the_application_starts_all_the_same(
+def test_on_a_read_only_disk_the_application_starts_untranslated(
     machine: FakeMachine,
     german: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -70,7 +72,7 @@ def test_where_nothing_can_be_written_the_application_starts_all_the_same(
     assert len(machine.ran("-m app")) == 1
 
 
-def test_the_tests_find_them_compiled(
+def test_the_test_run_has_compiled_translations(
     machine: FakeMachine, german: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli, "ensure_ready", lambda *_: None)

@@ -21,7 +21,7 @@ def package(folder: Path, *members: str) -> tuple[Path, UvBuild]:
     return path, UvBuild("any", hashlib.sha256(path.read_bytes()).hexdigest())
 
 
-def test_the_program_is_taken_out_and_can_be_executed(tmp_path: Path) -> None:
+def test_uv_is_extracted_and_executable(tmp_path: Path) -> None:
     wheel, build = package(tmp_path, "uv/__init__.py", "uv-1.data/scripts/uv", "uv-1.data/uvx")
     program = take_program(wheel, build, tmp_path / "new" / "bin")
     assert program == tmp_path / "new" / "bin" / "uv"
@@ -43,10 +43,10 @@ def test_a_package_without_the_program_is_refused(tmp_path: Path) -> None:
         take_program(wheel, build, tmp_path / "bin")
 
 
-def test_it_is_the_version_that_is_pinned() -> None:
+def test_uv_has_the_pinned_version() -> None:
     assert f"uv=={VERSION}" in this_repository().constraints.read_text(encoding="utf-8").split()
 
 
-def test_each_package_is_known_by_a_hash_of_its_own() -> None:
+def test_each_package_of_uv_has_its_own_hash() -> None:
     assert len({build.sha256 for build in BUILDS.values()}) == len(BUILDS) == 6
     assert all(len(build.sha256) == 64 for build in BUILDS.values())

@@ -291,7 +291,7 @@ def check_helpful(failed: object, kind: str, words: str) -> None:
 
 @pytest.mark.expects_errors
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_broken_folder_is_refused_in_words(
+def test_a_broken_model_folder_is_refused_with_a_message(
     case: Case, engine: EngineHarness, good: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
@@ -305,7 +305,7 @@ def test_a_broken_folder_is_refused_in_words(
 @pytest.mark.expects_errors
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
-def test_weights_that_are_no_numbers_fail_the_answer_alone(
+def test_weights_with_nan_fail_only_the_answer(
     rule: str, value: float, engine: EngineHarness, good: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
@@ -322,7 +322,7 @@ def test_weights_that_are_no_numbers_fail_the_answer_alone(
 
 
 @pytest.mark.expects_errors
-def test_a_template_that_takes_all_memory_fails_the_answer_alone(
+def test_a_template_that_exhausts_memory_fails_only_the_answer(
     engine: EngineHarness, good: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
@@ -335,7 +335,7 @@ def test_a_template_that_takes_all_memory_fails_the_answer_alone(
 
 
 @pytest.mark.parametrize("words", ["{{ raise_exception(%s) }}", "{{ {}[%s]() }}"])
-def test_what_a_template_quotes_of_a_conversation_is_in_no_log(
+def test_conversation_text_quoted_by_a_template_is_not_logged(
     words: str,
     engine: EngineHarness,
     good: tuple[Path, Path],
@@ -368,7 +368,7 @@ def test_what_a_template_quotes_of_a_conversation_is_in_no_log(
     ],
     ids=["no messages", "empty", "blank", "an answer to nothing", "a blank system message"],
 )
-def test_nothing_to_answer_is_said(
+def test_a_request_without_messages_is_refused(
     messages: tuple[ChatMessage, ...], engine: EngineHarness, good: tuple[Path, Path]
 ) -> None:
     assert isinstance(load(engine, good), ModelLoaded)
@@ -420,7 +420,7 @@ def test_senseless_settings_are_refused(
 @pytest.mark.parametrize(
     ("dtype", "device"), [("float7", "cpu"), ("", "warp"), ("", "meta"), ("", "cpu:x")]
 )
-def test_a_dtype_or_device_that_is_not_there_is_refused(
+def test_an_absent_dtype_or_device_is_refused(
     dtype: str, device: str, engine: EngineHarness, good: tuple[Path, Path]
 ) -> None:
     failed = engine.load(LoadModel("", engine.name_request(), *good, LoadOptions(dtype, device)))
@@ -444,7 +444,7 @@ def test_medusa_without_heads_is_refused_and_plain_decoding_works(
 
 
 @pytest.mark.expects_errors
-def test_a_tokenizer_with_more_tokens_than_the_model_is_found_out(
+def test_a_tokenizer_with_more_tokens_than_the_model_is_detected(
     engine: EngineHarness, good: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", replace(GROUPED, vocab_size=50))
@@ -455,7 +455,7 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_found_out(
 
 
 @pytest.mark.expects_errors
-def test_a_template_that_writes_nothing_is_found_out(
+def test_a_template_that_renders_nothing_is_detected(
     engine: EngineHarness, good: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)

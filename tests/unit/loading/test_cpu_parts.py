@@ -50,7 +50,7 @@ def cpu_plan(name: str, options: LoadOptions, heads: HeadsShape | None = None) -
     return found
 
 
-def test_experts_leave_a_card_before_mlps_and_no_more_than_needed() -> None:
+def test_experts_move_to_the_processor_before_mlps_and_no_more_than_needed() -> None:
     plans = planner("lfm2-8b-a1b")  # its first two layers have MLPs
     sizes = {one.layer: one for one in plans.host_mlps}
     assert [layer for layer, one in sizes.items() if not one.are_experts] == [0, 1]
@@ -83,14 +83,14 @@ def test_experts_leave_a_card_before_mlps_and_no_more_than_needed() -> None:
         ("auto", 99, set(range(24)), set()),
     ],
 )
-def test_options_say_which_layers_the_processor_may_compute(
+def test_options_choose_the_layers_that_the_processor_computes(
     experts: str, cpu_layers: int | None, required: set[int], allowed: set[int]
 ) -> None:
     options = LoadOptions(experts=experts, cpu_layers=cpu_layers)
     assert CpuLayers.of(shape_config("lfm2-8b-a1b"), options) == (required, allowed)
 
 
-def test_options_that_no_model_can_follow_are_refused() -> None:
+def test_impossible_options_are_refused() -> None:
     dense = shape_config("vicuna-7b")
     with pytest.raises(RequestError, match="no experts"):
         CpuLayers.of(dense, LoadOptions(experts="ram"))
@@ -104,7 +104,7 @@ def test_options_that_no_model_can_follow_are_refused() -> None:
         place_parts(plans, plans.resident(4096), OffloadRoom(GIB // 10), options)
 
 
-def test_what_fits_a_card_stays_there_unless_somebody_asks() -> None:
+def test_a_model_that_fits_stays_on_the_card_unless_requested() -> None:
     plans = planner("llama-3.2-1b")
     plan = plans.resident(4096)
     assert place_parts(plans, plan, RAM, LoadOptions(context_tokens=4096)) is None
@@ -116,7 +116,7 @@ def test_what_fits_a_card_stays_there_unless_somebody_asks() -> None:
     assert asked.free_bytes > plan.free_bytes
 
 
-def test_a_step_of_experts_reads_those_that_its_rows_choose() -> None:
+def test_a_step_reads_the_experts_that_its_rows_choose() -> None:
     plans = planner("qwen3-30b-a3b")
     rate = ReadRate(((1, 10 * GB), (16, 10 * GB)))
     one, four = (host_step_s(plans.config, plans.host_mlps, rate, rows) for rows in (1, 4))
@@ -147,7 +147,7 @@ def test_the_faster_of_two_placements_is_planned(
         assert cpu_s < parts.step_s < cpu_s + plan.weights_bytes / (300 * GB)
 
 
-def test_a_drafter_that_displaces_layers_is_named_with_the_other_ways() -> None:
+def test_a_drafter_that_displaces_layers_is_named_with_alternatives() -> None:
     heads = HeadsShape(5, 1, 32000)
     options = LoadOptions(context_tokens=2048)
     found = cpu_plan("vicuna-13b", options, heads)

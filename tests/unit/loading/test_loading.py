@@ -74,7 +74,9 @@ def load(model: Path, kept: Path | None = None, quant: str = "q4") -> Target:
 
 
 @pytest.mark.parametrize("quant", ["int8", "q4"])
-def test_the_second_load_reads_what_the_first_one_kept(quant: str, model: Path, kept: Path) -> None:
+def test_the_second_load_reads_the_cached_quantized_weights(
+    quant: str, model: Path, kept: Path
+) -> None:
     expected = plain_scores(load(model, kept, quant), IDS)
     # Nothing of the checkpoint's numbers is read any more; its files only name the kept model.
     file = model / "model.safetensors"
@@ -86,7 +88,7 @@ def test_the_second_load_reads_what_the_first_one_kept(quant: str, model: Path, 
     assert not torch.equal(plain_scores(load(model, None, quant), IDS), expected)
 
 
-def test_a_kept_model_gives_the_same_scores(model: Path, kept: Path) -> None:
+def test_a_cached_model_gives_the_same_logits(model: Path, kept: Path) -> None:
     first, second = load(model, kept), load(model, kept)
     assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
     assert second.num_parameters == first.num_parameters
@@ -94,7 +96,7 @@ def test_a_kept_model_gives_the_same_scores(model: Path, kept: Path) -> None:
     assert len(QuantizedModels(kept).entries()) == 1
 
 
-def test_pebble_with_tied_vectors_is_kept_too(kept: Path) -> None:
+def test_pebble_with_tied_embeddings_is_cached_too(kept: Path) -> None:
     model, heads = demo_model()
     options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), quantized_dir=kept)
     first, second = (load_target(model, heads, options) for _ in range(2))
@@ -103,12 +105,12 @@ def test_pebble_with_tied_vectors_is_kept_too(kept: Path) -> None:
     assert second.num_parameters == first.num_parameters
 
 
-def test_dense_models_are_not_kept(model: Path, kept: Path) -> None:
+def test_unquantized_models_are_not_cached(model: Path, kept: Path) -> None:
     load_target(model, None, LoadOptions("float32", quantized_dir=kept))
     assert QuantizedModels(kept).entries() == ()
 
 
-def test_another_format_or_another_file_is_another_kept_model(model: Path, kept: Path) -> None:
+def test_another_weight_format_or_file_is_cached_separately(model: Path, kept: Path) -> None:
     load(model, kept, "int8")
     load(model, kept, "q4")
     assert len(QuantizedModels(kept).entries()) == 2
@@ -120,7 +122,7 @@ def test_another_format_or_another_file_is_another_kept_model(model: Path, kept:
     assert torch.equal(plain_scores(doubled, IDS), plain_scores(load(model, None, "q4"), IDS))
 
 
-def test_a_damaged_kept_model_is_made_anew(model: Path, kept: Path) -> None:
+def test_a_damaged_cached_model_is_quantized_again(model: Path, kept: Path) -> None:
     expected = plain_scores(load(model, kept), IDS)
     (entry,) = QuantizedModels(kept).entries()
     entry.path.write_bytes(entry.path.read_bytes()[:-100])
@@ -128,7 +130,7 @@ def test_a_damaged_kept_model_is_made_anew(model: Path, kept: Path) -> None:
     assert QuantizedModels(kept).entries()[0].nbytes == entry.nbytes
 
 
-def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: Path) -> None:
+def test_a_cancelled_load_caches_nothing(model: Path, kept: Path) -> None:
     def stop(stage: str, fraction: float, text: str) -> None:
         if fraction > 0.3:
             raise KeyboardInterrupt
@@ -138,7 +140,7 @@ def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: Path) -> None:
     assert list((model.parent / "kept").iterdir()) == []
 
 
-def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
+def test_the_cache_of_models_is_bounded_and_drops_the_least_recently_used(
     model: Path, tmp_path: Path
 ) -> None:
     load(model, kept := tmp_path / "kept", "int8")
@@ -154,7 +156,7 @@ def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
     assert small.entries() == ()
 
 
-def test_a_full_disk_costs_the_kept_model_and_not_the_load(
+def test_a_full_disk_prevents_caching_but_not_loading(
     model: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))  # type: ignore[attr-defined]
@@ -180,7 +182,7 @@ def check_plan(target: Target) -> None:
     assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
 
 
-def test_a_checkpoint_in_4_bits_becomes_blocks_on_a_cpu(in_4_bits: tuple[Path, Path]) -> None:
+def test_a_4_bit_checkpoint_becomes_blocks_on_a_cpu(in_4_bits: tuple[Path, Path]) -> None:
     folder, plain = in_4_bits
     target = load_target(folder)
     assert target.formats.linears.name == "nf4_0"
@@ -196,9 +198,7 @@ def test_a_checkpoint_in_4_bits_becomes_blocks_on_a_cpu(in_4_bits: tuple[Path, P
 
 
 @pytest.mark.parametrize("quant", ["int8", "bf16", "q4"])
-def test_a_checkpoint_in_4_bits_is_made_anew_in_another_format(
-    quant: str, in_4_bits: tuple[Path, Path]
-) -> None:
+def test_a_4_bit_checkpoint_can_be_requantized(quant: str, in_4_bits: tuple[Path, Path]) -> None:
     folder, plain = in_4_bits
     target, other = load(folder, None, quant), load(plain, None, quant)
     assert torch.equal(plain_scores(target, IDS), plain_scores(other, IDS))
@@ -206,7 +206,7 @@ def test_a_checkpoint_in_4_bits_is_made_anew_in_another_format(
     assert target.weights_bytes == other.weights_bytes
 
 
-def test_layers_that_bitsandbytes_skipped_are_planned_as_they_are(
+def test_layers_that_bitsandbytes_skipped_are_planned_unquantized(
     model: Path, tmp_path: Path
 ) -> None:
     folder = quantized_checkpoint(model, tmp_path / "quantized", False, skips="layers.1.mlp")
@@ -231,7 +231,7 @@ def test_layers_that_bitsandbytes_skipped_are_planned_as_they_are(
         ("awq", "awq"),
     ],
 )
-def test_other_quantized_checkpoints_say_what_they_are(output: object, words: str) -> None:
+def test_other_quantized_checkpoints_are_described(output: object, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         parse_config({**config_of(WIDE), "quantization_config": output}, {})
 
@@ -246,7 +246,7 @@ def test_a_quantized_tensor_of_another_size_is_refused(model: Path, tmp_path: Pa
         load_target(folder)
 
 
-def test_sharded_checkpoints_of_true_shapes_are_read_by_the_library_too(tmp_path: Path) -> None:
+def test_huggingface_libraries_read_our_sharded_checkpoints(tmp_path: Path) -> None:
     raw = {**config_of(TinySpec(num_layers=3)), "rope_scaling": None, "attention_bias": False}
     raw["mlp_bias"] = False
     folder = write_checkpoint(tmp_path / "random", raw, shard_bytes=40_000)
@@ -267,9 +267,7 @@ def engine(model: Path) -> Iterator[EngineHarness]:
     harness.close()
 
 
-def test_a_load_can_be_cancelled_and_the_model_before_is_there_again(
-    engine: EngineHarness, model: Path
-) -> None:
+def test_a_cancelled_load_restores_the_previous_model(engine: EngineHarness, model: Path) -> None:
     def cancel(event: Event) -> None:
         if isinstance(event, Progress) and event.request_id == "second" and event.fraction > 0:
             engine.submit(Cancel("", "second"))
@@ -287,7 +285,7 @@ def test_a_load_can_be_cancelled_and_the_model_before_is_there_again(
 
 
 @pytest.mark.expects_errors
-def test_out_of_memory_names_the_part_and_the_model_before_is_there_again(
+def test_out_of_memory_names_the_part_and_restores_the_previous_model(
     engine: EngineHarness, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = weights_module.CheckpointWeights._quantized
@@ -312,7 +310,7 @@ def tight_budget(total: int) -> Budget:
     return Budget("a tiny card", Hardware("cpu"), total, 0, 0, is_live=True)
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_read(
+def test_a_model_that_does_not_fit_is_refused_before_anything_is_read(
     engine: EngineHarness, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(100_000))
@@ -335,7 +333,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_read(
     assert loaded.plan.fit is Fit.NO
 
 
-def test_a_context_that_nobody_asked_for_gives_way(
+def test_a_default_context_is_shortened_to_fit(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = load_target(model, None, LoadOptions("float32")).plan
@@ -358,7 +356,7 @@ def test_a_context_that_nobody_asked_for_gives_way(
         load_target(model, None, replace(asked, formats=WeightFormats(cache="bf16")))
 
 
-def test_unloading_says_what_it_freed(engine: EngineHarness, model: Path) -> None:
+def test_unloading_reports_the_freed_memory(engine: EngineHarness, model: Path) -> None:
     assert isinstance(engine.answer("hello", SETTINGS), GenerationDone)
     weights = load_target(model, None, LoadOptions("float32")).weights_bytes
     engine.submit(Unload("", "end"))
@@ -368,7 +366,7 @@ def test_unloading_says_what_it_freed(engine: EngineHarness, model: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["dflash", "dspark", "eagle", "gemma4"])
-def test_heads_that_are_opened_as_a_model_are_called_heads(name: str, folders: Folders) -> None:
+def test_heads_opened_as_a_model_are_recognised(name: str, folders: Folders) -> None:
     heads = folders[name].heads
     assert heads is not None
     with pytest.raises(HeadsFileError, match="holds heads") as refused:

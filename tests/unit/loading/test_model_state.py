@@ -50,16 +50,14 @@ def loaded(state: ModelState, drafters: tuple[DrafterChoice, ...]) -> Calibrate:
         ("tiny", "tiny", "tiny"),
     ],
 )
-def test_a_file_that_is_known_by_its_name_is_called_as_its_metadata_says_once_it_is_loaded(
-    name: str, path: str, shown: str
-) -> None:
+def test_a_loaded_file_is_named_by_its_metadata(name: str, path: str, shown: str) -> None:
     state = ModelState(ModelChoice(name, Path(path)))
     loaded(state, CHOICES)
     assert state.choice.name == shown
     assert state.choice.model_dir == Path(path)
 
 
-def test_behind_the_step_costs_drafters_race_and_the_fastest_becomes_the_first(
+def test_after_calibration_drafters_are_compared_and_the_fastest_becomes_the_default(
     tmp_path: Path,
 ) -> None:
     state = ModelState(demo_choice(), calibrations_dir=tmp_path)
@@ -73,7 +71,7 @@ def test_behind_the_step_costs_drafters_race_and_the_fastest_becomes_the_first(
     assert state.status.loaded.speeds == SPEEDS
 
 
-def test_what_was_measured_can_be_measured_again(tmp_path: Path) -> None:
+def test_measurements_can_be_repeated(tmp_path: Path) -> None:
     state = ModelState(demo_choice(), calibrations_dir=tmp_path)
     assert state.measure_again() is None, "no model is loaded"
     first = loaded(state, CHOICES)
@@ -91,7 +89,7 @@ def test_what_was_measured_can_be_measured_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("keeps", "drafters"), [(False, CHOICES), (True, CHOICES[:1])])
-def test_nobody_races_where_nothing_is_kept_or_nobody_else_drafts(
+def test_drafters_are_not_compared_if_nothing_is_saved_or_only_one_drafts(
     tmp_path: Path, keeps: bool, drafters: tuple[DrafterChoice, ...]
 ) -> None:
     state = ModelState(demo_choice(), calibrations_dir=tmp_path if keeps else None)
@@ -106,13 +104,13 @@ def _loads(state: ModelState, request_id: str) -> Calibrate | None:
     return follows
 
 
-def test_only_the_demo_is_loaded_to_show_drafts() -> None:
+def test_only_the_demo_model_drafts_although_it_is_slower() -> None:
     state = ModelState(demo_choice())
     assert state.load().shows_drafts
     assert not state.load(ModelChoice("Other", Path("/other"))).shows_drafts
 
 
-def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
+def test_a_refused_model_is_replaced_by_the_previous_one() -> None:
     state = ModelState(demo_choice())
     first = state.load()
     _loads(state, first.request_id)
@@ -128,7 +126,7 @@ def test_a_refused_model_gives_way_to_the_one_from_before() -> None:
     assert state.choice_of("unknown") is None
 
 
-def test_a_refused_model_stays_told_where_the_one_from_before_does_not_come_back() -> None:
+def test_a_refusal_stays_shown_if_the_previous_model_cannot_be_restored() -> None:
     state = ModelState(demo_choice())
     first = state.load()
     _loads(state, first.request_id)
@@ -140,7 +138,7 @@ def test_a_refused_model_stays_told_where_the_one_from_before_does_not_come_back
     assert (state.status.phase, state.status.failed) == (Phase.FAILED, failed)
 
 
-def test_of_two_models_asked_for_the_last_one_is_the_one_that_answers() -> None:
+def test_of_two_requested_models_the_last_one_is_loaded() -> None:
     state = ModelState(demo_choice())
     choices = [ModelChoice(name, Path(f"/{name}")) for name in ("first", "second")]
     first, second = (state.load(choice) for choice in choices)
@@ -151,7 +149,7 @@ def test_of_two_models_asked_for_the_last_one_is_the_one_that_answers() -> None:
     assert [state.choice_of(load.request_id) for load in (first, second)] == choices
 
 
-def test_the_first_of_two_models_answers_where_the_last_one_is_refused() -> None:
+def test_the_first_of_two_requested_models_answers_if_the_last_is_refused() -> None:
     state = ModelState(demo_choice())
     first, second = (state.load(ModelChoice(name, Path(f"/{name}"))) for name in "AB")
     _loads(state, first.request_id)

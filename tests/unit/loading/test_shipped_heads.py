@@ -93,11 +93,13 @@ def arguments(*words: str) -> Namespace:
         (FILE, "SmolLM2-135M.Q4_1.gguf", False),
     ],
 )
-def test_files_of_one_model_are_recognized(one: str, other: str, is_same: bool) -> None:
+def test_files_of_one_model_are_recognised(one: str, other: str, is_same: bool) -> None:
     assert same_model(one, other) is is_same
 
 
-def test_heads_pair_with_their_model_however_it_is_stored(heads: Path, tmp_path: Path) -> None:
+def test_heads_are_paired_with_their_model_however_it_is_stored(
+    heads: Path, tmp_path: Path
+) -> None:
     folder = write_tiny(tmp_path / "tiny-chat", SPEC)
     snapshot = tmp_path / "models--me--tiny-chat-bf16" / "snapshots" / "0123abcd"
     assert model_dirs(arguments("--model", str(folder))) == (folder, heads)
@@ -106,12 +108,12 @@ def test_heads_pair_with_their_model_however_it_is_stored(heads: Path, tmp_path:
     assert model_dirs(arguments("--model", str(other))) == (other, None)
 
 
-def test_heads_of_a_namesake_of_other_sizes_are_left_alone(heads: Path, tmp_path: Path) -> None:
+def test_heads_of_a_namesake_with_other_sizes_are_not_paired(heads: Path, tmp_path: Path) -> None:
     wider = write_tiny(tmp_path / "tiny-chat", replace(SPEC, hidden_size=64))
     assert model_dirs(arguments("--model", str(wider))) == (wider, None)
 
 
-def test_heads_that_are_named_go_before_shipped_ones_and_none_is_none(
+def test_named_heads_take_precedence_over_shipped_ones_and_none_disables_both(
     heads: Path, tmp_path: Path
 ) -> None:
     model = ("--model", str(write_tiny(tmp_path / "tiny-chat", SPEC)))
@@ -120,7 +122,7 @@ def test_heads_that_are_named_go_before_shipped_ones_and_none_is_none(
     assert model_dirs(arguments(*model, "--heads", "none"))[1] is None
 
 
-def test_a_file_is_known_by_the_name_that_it_has_inside(tmp_path: Path) -> None:
+def test_a_file_is_recognised_by_its_internal_name(tmp_path: Path) -> None:
     renamed = write_as_gguf(demo_model_dir(), tmp_path / "download.gguf", "q4_0")
     target, made = look_into(renamed).target, look_into(demo_heads_dir()).heads
     assert target is not None
@@ -129,14 +131,14 @@ def test_a_file_is_known_by_the_name_that_it_has_inside(tmp_path: Path) -> None:
     assert match(replace(target, title="Llama Pebble"), made).fit is HeadsFit.MADE_FOR
 
 
-def test_without_the_fetched_model_the_demo_is_the_first(heads: Path) -> None:
+def test_without_the_first_model_the_demo_model_is_the_default(heads: Path) -> None:
     assert first_choice() == demo_choice()
     assert ready_choices() == (demo_choice(),)
     assert model_dirs(arguments()) == (demo_model_dir(), demo_heads_dir())
     assert resources.FIRST_MODEL_NAME not in components.component_licences()
 
 
-def test_the_fetched_model_is_the_first_with_name_licence_and_heads(fetched: Path) -> None:
+def test_the_first_model_is_the_default_with_name_licence_and_heads(fetched: Path) -> None:
     choice = first_choice()
     assert (choice.name, choice.note) == ("SmolLM2 135M Instruct", "Apache-2.0")
     assert choice.heads_dir is not None
@@ -147,7 +149,7 @@ def test_the_fetched_model_is_the_first_with_name_licence_and_heads(fetched: Pat
     assert components.component_licences()[choice.name].startswith("Apache-2.0")
 
 
-def test_the_first_choice_is_remembered_as_nothing_and_others_as_they_are(fetched: Path) -> None:
+def test_the_default_choice_is_saved_as_empty_and_others_as_they_are(fetched: Path) -> None:
     first = first_choice()
     assert as_json(first) == {}
     assert from_json({}) == first
@@ -162,7 +164,9 @@ def test_the_first_choice_is_remembered_as_nothing_and_others_as_they_are(fetche
     assert from_json(saved) == demo_choice(), "its file is gone"
 
 
-def test_the_library_lists_both_and_offers_each_its_heads(fetched: Path, tmp_path: Path) -> None:
+def test_the_library_lists_both_models_and_offers_each_its_heads(
+    fetched: Path, tmp_path: Path
+) -> None:
     settings = HubSettings(cache_dir=tmp_path / "hub", is_offline=True)
     library = Library(tmp_path / "downloads.db", tmp_path / "folders.json", settings)
     first, demo = library.built_in()

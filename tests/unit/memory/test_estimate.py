@@ -25,7 +25,7 @@ DEAR_ROWS = ReadRate(tuple((rows, 10 * GB / rows) for rows in (1, 2, 4, 8, 16)))
 Q4 = WeightFormats("q4")
 
 
-def test_a_step_takes_what_its_weights_take_to_be_read() -> None:
+def test_a_step_takes_the_time_of_reading_its_weights() -> None:
     budget, config = live_budget("cpu"), shape_config("vicuna-7b")
     reported = forecast(config, HeadsShape(), Q4, budget, PACE)
     formats = resolve_formats(Q4, "", budget.hardware, config.stored)
@@ -35,7 +35,7 @@ def test_a_step_takes_what_its_weights_take_to_be_read() -> None:
     assert reported.tree_rows == 1
 
 
-def test_tied_token_vectors_are_read_as_the_last_projection() -> None:
+def test_tied_embeddings_are_read_as_the_output_projection() -> None:
     budget = live_budget("cpu")
     tied = replace(shape_config("qwen3-4b"), tie_embeddings=True)
     apart = replace(tied, tie_embeddings=False)
@@ -61,7 +61,7 @@ def test_heads_help_as_far_as_rows_are_cheap() -> None:
     assert reported["dear"].tokens_per_s == reported["dear"].plain_tokens_per_s
 
 
-def test_a_step_with_drafts_takes_the_time_of_the_heads_too() -> None:
+def test_a_step_with_drafts_includes_the_time_of_the_heads() -> None:
     budget, config = live_budget("cpu"), shape_config("vicuna-7b")
     heads = HeadsShape(3, 1, config.vocab_size, config.hidden_size)
     reported = forecast(config, heads, Q4, budget, FREE_ROWS)
@@ -72,7 +72,7 @@ def test_a_step_with_drafts_takes_the_time_of_the_heads_too() -> None:
     assert reported.tokens_per_s == pytest.approx(tokens / step_s)
 
 
-def test_of_experts_those_are_read_that_rows_choose() -> None:
+def test_only_the_experts_chosen_by_the_rows_are_read() -> None:
     budget = live_budget("cpu")
     raw = json.loads((shapes_dir() / "qwen3-4b.json").read_text(encoding="utf-8"))
     reported = {"num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
@@ -86,13 +86,13 @@ def test_of_experts_those_are_read_that_rows_choose() -> None:
     assert speed == pytest.approx(10 * GB / read)
 
 
-def test_between_measured_counts_a_step_grows_evenly_and_beyond_them_by_row() -> None:
+def test_step_times_are_interpolated_between_measured_row_counts_and_linear_beyond() -> None:
     times = [PACE.step_s(10 * GB, rows) for rows in (1, 2, 3, 4, 6, 16, 32)]
     assert times == pytest.approx([1.0, 1.1, 1.2, 1.3, 1.5, 2.5, 5.0])
 
 
 @pytest.mark.parametrize("quant", ["q4", "q4_k", "nf4_0", "int8", "bf16"])
-def test_a_processor_is_timed_in_every_format(quant: str) -> None:
+def test_a_processor_is_timed_in_every_weight_format(quant: str) -> None:
     read_rate = measure_read_rate(
         "cpu",
         rate_limiting_format(WeightFormats(quant), shape_config("qwen3-4b"), live_budget("cpu")),
@@ -101,6 +101,6 @@ def test_a_processor_is_timed_in_every_format(quant: str) -> None:
     assert all(1e7 < rate < 1e13 for _, rate in read_rate.rates)
 
 
-def test_a_format_that_is_none_is_refused() -> None:
+def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(RequestError):
         measure_read_rate("cpu", "q3.5")

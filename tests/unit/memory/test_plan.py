@@ -57,7 +57,7 @@ def test_vicuna_in_4_bits_with_three_small_heads_fits_8_gib(
     assert found["verdict"] == "fits"
 
 
-def test_a_card_before_turing_keeps_its_cache_in_16_bits(
+def test_a_card_before_turing_has_a_16_bit_cache(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     old, new = (plan(capsys, *VICUNA, "--capability", each) for each in ("6.1", "8.6"))
@@ -67,7 +67,7 @@ def test_a_card_before_turing_keeps_its_cache_in_16_bits(
     assert "no compute capability" in capsys.readouterr().err
 
 
-def test_vicuna_in_8_bits_with_five_dense_heads_does_not(
+def test_vicuna_in_8_bits_with_five_dense_heads_doesnt_fit_8_gib(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     heads = ["--num-heads", "5", "--heads-quant", "fp16"]
@@ -121,7 +121,7 @@ def test_parameters_are_counted_as_published() -> None:
         assert planned.weights_bytes / 2 == pytest.approx(parameters, rel=4e-4)
 
 
-def test_the_longest_context_is_the_longest() -> None:
+def test_the_longest_context_that_fits_is_found() -> None:
     config, budget = shape_config("vicuna-7b"), cuda_budget(6)
     formats = resolve_formats(WeightFormats("nf4-dq"), "", budget.hardware)
 
@@ -134,7 +134,7 @@ def test_the_longest_context_is_the_longest() -> None:
     assert fit(longest + 1) is Fit.NO
 
 
-def test_it_recommends_what_a_card_is_good_for() -> None:
+def test_the_recommendation_suits_the_card() -> None:
     for name, vram_gib, linears in (
         ("vicuna-7b", 8, "nf4"),
         ("vicuna-7b", 6, "nf4-dq"),
@@ -148,7 +148,7 @@ def test_it_recommends_what_a_card_is_good_for() -> None:
         assert best.plan.fit is not Fit.NO
 
 
-def test_token_vectors_go_to_ram_where_that_lets_a_large_vocabulary_fit() -> None:
+def test_token_embeddings_go_to_ram_if_that_makes_a_large_vocabulary_fit() -> None:
     config = shape_config("llama-3-8b")
     best = recommend(config, HeadsShape(3, 1, config.vocab_size), cuda_budget(8))
     assert best is not None
@@ -156,7 +156,7 @@ def test_token_vectors_go_to_ram_where_that_lets_a_large_vocabulary_fit() -> Non
     assert best.plan.ram_bytes == 128256 * 4096 * 2
 
 
-def test_a_card_is_planned_with_graphs_and_on_windows_with_memory_that_stays_free(
+def test_a_cards_plan_includes_graphs_and_on_windows_a_reserve(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = GIB // 2
@@ -173,7 +173,7 @@ def test_nothing_is_recommended_where_nothing_fits() -> None:
     assert recommend(shape_config("vicuna-13b"), HeadsShape(), cuda_budget(4)) is None
 
 
-def test_finer_formats_take_more() -> None:
+def test_formats_of_more_bits_take_more_memory() -> None:
     sizes = [
         choice.plan.weights_bytes
         for choice in choices(shape_config("vicuna-7b"), HeadsShape(), cuda_budget(8), 2048)
@@ -181,7 +181,7 @@ def test_finer_formats_take_more() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_folder_and_its_heads_are_planned_from_their_headers(
+def test_a_folder_and_its_heads_are_planned_by_their_headers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = TinySpec(hidden_size=128, intermediate_size=192)
@@ -192,7 +192,7 @@ def test_a_folder_and_its_heads_are_planned_from_their_headers(
     assert found["verdict"] == "fits"
 
 
-def test_the_table_says_what_is_missing_and_what_to_take(
+def test_the_table_says_what_is_missing_and_what_to_choose(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["plan", "vicuna-13b", "--quant", "nf4", "--vram-gib", "8", *ALONE]) == 0
@@ -202,7 +202,7 @@ def test_the_table_says_what_is_missing_and_what_to_take(
     assert "recommended" in output or "no way" in output
 
 
-def test_what_can_not_be_planned_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_planned_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     for words, told in (
         ("no-such-model", "There is no model"),
         ("vicuna-7b --context 100000", "at most 4,096"),
@@ -235,7 +235,7 @@ def test_planning_a_card_loads_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_names_that_list_shows_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_list_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
     planned = []
     for name in ("llama-pebble", str(demo_model_dir())):
         assert main(["plan", name, "--vram-gib", "8", "--json"]) == 0
@@ -258,7 +258,7 @@ def test_names_that_list_shows_can_be_planned(capsys: pytest.CaptureFixture[str]
         ("granite-4-h-tiny", "nf4", True),
     ],
 )
-def test_models_of_today_in_4_bits_on_8_gib(
+def test_current_models_in_4_bits_fit_8_gib_as_documented(
     name: str, linears: str, keeps_states: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     on_card = [name, "--vram-gib", "8", "--context", "4096", *ALONE]
@@ -280,7 +280,9 @@ def test_models_of_today_in_4_bits_on_8_gib(
         assert "GiB are missing" in said
 
 
-def test_what_is_named_stays_in_a_recommendation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_requested_format_is_kept_in_the_recommendation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     gemma = ["plan", "gemma-4-e2b", "--vram-gib", "8", "--json", *ALONE]
     disk, card = (
         plan(capsys, *gemma, *more) for more in ([], ["--per-layer-embeddings", "device"])

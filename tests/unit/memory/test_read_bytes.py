@@ -23,6 +23,6 @@ def bytes_read(num_experts_per_tok: int) -> int:
     return read_bytes(config, formats, rows=1)
 
 
-def test_a_step_of_one_row_reads_the_experts_that_it_chooses() -> None:
+def test_a_step_of_one_row_reads_only_its_chosen_experts() -> None:
     unread = 4 * (EXPERTS - 1) * 3 * WIDTH * HIDDEN * LAYERS  # float32; gate, up and down
     assert bytes_read(EXPERTS) - bytes_read(1) == unread

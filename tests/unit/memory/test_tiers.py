@@ -105,7 +105,7 @@ def the_file(model: tuple[Path, Path]) -> Path:
 
 @pytest.mark.parametrize("rule", ["greedy", "sample"])
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_laws_1_to_3_hold_for_every_drafter_and_texts_are_those_of_the_whole_model(
+def test_laws_1_to_3_hold_for_every_drafter_and_texts_equal_those_of_the_resident_model(
     dtype: str, rule: str, load: LoadTarget, folders: Folders
 ) -> None:
     target = load("streamed", dtype)
@@ -126,7 +126,7 @@ def test_laws_1_to_3_hold_for_every_drafter_and_texts_are_those_of_the_whole_mod
 
 
 @pytest.mark.parametrize("quant", MADE)
-def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -> None:
+def test_an_offloaded_layer_of_any_format_computes_the_same(quant: str) -> None:
     spec = weight_formats().get(quant)
     compute = getattr(torch, spec.compute[0] if spec.compute else "float32")
     generator = torch.Generator().manual_seed(1)
@@ -142,7 +142,7 @@ def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -
 
 
 @pytest.mark.parametrize("quant", ["", "q4", "int8"])
-def test_planned_bytes_are_those_that_are_held(quant: str, tmp_path: Path) -> None:
+def test_planned_bytes_equal_the_allocated_bytes(quant: str, tmp_path: Path) -> None:
     spec = replace(STREAMED, hidden_size=256, intermediate_size=384)
     heads = write_heads(tmp_path / "heads", random_heads(spec), ACCURACIES)
     model = (write_tiny(tmp_path / "model", spec), heads)
@@ -158,7 +158,7 @@ def test_planned_bytes_are_those_that_are_held(quant: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @torch.inference_mode()
-def test_states_that_are_tapped_are_those_of_the_whole_model(
+def test_tapped_states_equal_those_of_the_resident_model(
     dtype: str, model: tuple[Path, Path]
 ) -> None:
     runners = [
@@ -174,7 +174,7 @@ def test_states_that_are_tapped_are_those_of_the_whole_model(
     assert all(torch.equal(whole, offloaded) for whole, offloaded in zip(*reported, strict=True))
 
 
-def test_the_second_load_finds_the_file_whatever_has_room_then(model: tuple[Path, Path]) -> None:
+def test_the_second_load_finds_the_tier_file_whatever_fits_then(model: tuple[Path, Path]) -> None:
     options = LoadOptions("float32", "cpu")
     first = below(model, options, 1)
     written = the_file(model).stat().st_mtime_ns
@@ -187,7 +187,7 @@ def test_the_second_load_finds_the_file_whatever_has_room_then(model: tuple[Path
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "layer"])
-def test_a_damaged_file_is_found_out_and_written_anew(
+def test_a_damaged_tier_file_is_detected_and_written_again(
     damage: str, model: tuple[Path, Path]
 ) -> None:
     options = LoadOptions("float32", "cpu")
@@ -225,13 +225,13 @@ def write_part(path: Path, layer: int = 0, full: bool = False) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
-def test_a_disk_that_fills_while_layers_are_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_disk_that_fills_while_layers_are_written_keeps_no_file(tmp_path: Path) -> None:
     with pytest.raises(TierError, match="disk is full"):
         write_part(tmp_path / "a.layers", full=True)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_of_another_model_is_a_stranger(tmp_path: Path) -> None:
+def test_a_tier_file_of_another_model_is_not_used(tmp_path: Path) -> None:
     write_part(tmp_path / "a.layers", layer=4)
     found = find_layer_file(tmp_path / "a.layers", "key")
     assert found is not None
@@ -259,7 +259,7 @@ def command(model: tuple[Path, Path], name: str) -> LoadModel:
 
 @pytest.mark.expects_errors
 @pytest.mark.parametrize("damage", ["cut", "fails"])
-def test_a_disk_that_fails_in_an_answer_ends_it_alone_and_the_next_load_works(
+def test_a_disk_error_ends_only_its_answer_and_the_next_load_works(
     damage: str,
     engine: EngineHarness,
     model: tuple[Path, Path],
@@ -292,7 +292,7 @@ def test_a_disk_that_fails_in_an_answer_ends_it_alone_and_the_next_load_works(
     assert after.text == before.text
 
 
-def test_the_reader_leaves_with_its_model(model: tuple[Path, Path]) -> None:
+def test_the_reader_thread_ends_with_its_model(model: tuple[Path, Path]) -> None:
     before = set(threading.enumerate())
     target = below(model, LoadOptions("float32", "cpu"))
     readers = [t for t in set(threading.enumerate()) - before if t.name == "medusa-layers"]
@@ -302,14 +302,14 @@ def test_the_reader_leaves_with_its_model(model: tuple[Path, Path]) -> None:
     assert not readers[0].is_alive()
 
 
-def test_a_pass_that_is_broken_off_begins_anew_at_its_first_layer(load: LoadTarget) -> None:
+def test_an_aborted_pass_restarts_at_its_first_layer(load: LoadTarget) -> None:
     target = load("streamed", "float32")
     expected = decode(target, SETTINGS, MESSAGES)
     target.runner.tiers.weights.acquire(1)  # type: ignore[attr-defined]
     check_same_tokens(expected, decode(target, SETTINGS, MESSAGES))
 
 
-def test_waiting_for_layers_is_a_part_of_each_step(
+def test_waiting_for_layers_is_a_component_of_each_step(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slowly(self: LayerFile, layer: int, into: memoryview) -> None:
@@ -328,7 +328,7 @@ def test_waiting_for_layers_is_a_part_of_each_step(
     assert {(step.times.transfer_s, step.times.remote_s) for step in steps} == {(0.0, 0.0)}
 
 
-def test_layers_that_stay_are_spread_among_those_that_come() -> None:
+def test_resident_layers_are_spread_among_offloaded_ones() -> None:
     config = shape_config("vicuna-7b")
     formats = resolve_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget = limit_budget(tight(64 * GIB), 2.5)
@@ -348,7 +348,7 @@ def test_layers_that_stay_are_spread_among_those_that_come() -> None:
     )
 
 
-def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
+def test_a_default_context_leaves_room_for_layers() -> None:
     config = shape_config("vicuna-7b")
     formats = resolve_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget, disk = limit_budget(tight(64 * GIB), 1.5), OffloadRoom(disk=Path("layers"))
@@ -360,7 +360,7 @@ def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
     assert free.kv_bytes <= budget.total_bytes / 3
 
 
-def test_no_layer_lies_on_a_disk_that_nobody_named() -> None:
+def test_no_layer_goes_to_an_unnamed_disk() -> None:
     config = shape_config("vicuna-7b")
     card = Hardware("cuda", (8, 6))
     formats = resolve_formats(WeightFormats("nf4-dq"), "", card)
@@ -384,7 +384,7 @@ def test_too_small_a_budget_is_refused(model: tuple[Path, Path]) -> None:
         load_target(*model, replace(options, memory_gib=-1))
 
 
-def test_a_budget_that_suffices_streams_nothing(model: tuple[Path, Path]) -> None:
+def test_a_sufficient_budget_offloads_nothing(model: tuple[Path, Path]) -> None:
     options = LoadOptions("float32", "cpu", memory_gib=1.0, tier_disk=model[0].parent / "layers")
     target = load_target(*model, options)
     assert target.plan.placement is None
@@ -405,7 +405,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_the_plan_says_which_layers_lie_where_and_what_steps_take(
+def test_the_plan_says_where_layers_are_and_what_steps_take(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     requested = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
@@ -423,7 +423,7 @@ def test_the_plan_says_which_layers_lie_where_and_what_steps_take(
     assert "the only way" in text
 
 
-def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
+def test_rates_measured_while_busy_are_measured_again_on_request(
     tmp_path: Path, measured: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remeasured: list[object] = []
@@ -448,7 +448,7 @@ def test_the_plan_says_when_offloading_is_not_worth_it(
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_model_that_does_not_fit_shows_what_it_would_do_offloaded(
+def test_a_model_that_does_not_fit_shows_its_offloaded_speed(
     model: tuple[Path, Path], tmp_path: Path
 ) -> None:
     options = with_layers_below(*model, LoadOptions(device="cpu"), 1)

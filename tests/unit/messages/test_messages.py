@@ -20,12 +20,12 @@ from medusa_core.messages import (
 from tests.support.messages import DONE, EXAMPLES, IDS, TRACE
 
 
-def test_there_is_an_example_of_every_message() -> None:
+def test_every_message_has_an_example() -> None:
     kinds = {*get_args(messages.Command), *get_args(messages.Event)}
     assert {type(example) for example in EXAMPLES} == kinds
 
 
-def test_a_message_survives_pickling_and_can_not_be_changed() -> None:
+def test_a_message_survives_pickling_and_is_immutable() -> None:
     for message in EXAMPLES:
         assert pickle.loads(pickle.dumps(message)) == message  # noqa: S301 - our own bytes
         assert hash(message) == hash(message)
@@ -34,7 +34,7 @@ def test_a_message_survives_pickling_and_can_not_be_changed() -> None:
         assert not vars_of(message)
 
 
-def test_traces_of_two_tokenizers_are_equal_if_all_else_is() -> None:
+def test_traces_of_two_tokenizers_are_equal_if_everything_else_is() -> None:
     other = TRACE._replace(pieces={})
     assert other == TRACE
     assert not other != TRACE  # noqa: SIM202 - tuples have their own
@@ -57,7 +57,7 @@ def vars_of(message: Any) -> bool:
     return hasattr(message, "__dict__")
 
 
-def test_the_rates_of_an_answer_count_what_they_say() -> None:
+def test_rates_of_an_answer_count_the_documented_steps() -> None:
     assert DONE.mean_acceptance_length == 2.0
     assert DONE.decode_tokens_per_s == 4.0
     assert DONE.tokens_per_s == 3.0
@@ -78,13 +78,13 @@ def test_an_error_keeps_its_hint_and_data_when_pickled() -> None:
         assert str(error) == "What. Do."
 
 
-def test_the_drawing_in_the_docstring_names_every_error() -> None:
+def test_the_tree_in_the_docstring_names_every_error() -> None:
     assert errors.__doc__ is not None
     for kind in all_errors(errors.MedusaError):
         assert kind.__name__ in errors.__doc__
 
 
-def test_the_text_that_may_be_shown_ends_before_a_held_back_or_open_character() -> None:
+def test_displayable_text_ends_before_a_withheld_or_incomplete_character() -> None:
     times = StepTimes(0.0, 0.0, 0.0, 0.0)
     whole = "One é".encode()
 

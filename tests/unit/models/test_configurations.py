@@ -53,7 +53,7 @@ def deep(levels: int) -> list[Any]:
         ("num_hidden_layers", 10**4000),
     ],
 )
-def test_sizes_beyond_those_of_any_model_are_refused_by_name(key: str, value: int) -> None:
+def test_absurd_sizes_are_refused_by_name(key: str, value: int) -> None:
     with pytest.raises(ModelError, match=key) as caught:
         parse_config(RAW | {key: value}, {})
     assert caught.value.hint
@@ -82,7 +82,7 @@ def test_the_largest_published_sizes_pass() -> None:
         *("rope_scaling", "quantization_config"),
     ],
 )
-def test_whatever_stands_in_a_configuration_the_message_stays_short(key: str, value: Any) -> None:
+def test_messages_stay_short_whatever_a_configuration_contains(key: str, value: Any) -> None:
     if key == "rope_scaling" and isinstance(value, dict):
         value = {"rope_type": value}
     with pytest.raises(ModelError) as caught:
@@ -92,7 +92,7 @@ def test_whatever_stands_in_a_configuration_the_message_stays_short(key: str, va
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "\ud800" * 400, "\ud800" * 9999])
-def test_texts_of_errors_are_cut_where_errors_are_made(text: str) -> None:
+def test_error_texts_are_truncated_where_errors_are_raised(text: str) -> None:
     error = MedusaError(text + " end.", text)
     for shown in (error.message, error.hint):
         assert len(shown) <= 500
@@ -101,12 +101,12 @@ def test_texts_of_errors_are_cut_where_errors_are_made(text: str) -> None:
     assert str(error) == f"{error.message} {error.hint}"
 
 
-def test_short_texts_of_errors_stay_as_they_are() -> None:
+def test_short_error_texts_are_unchanged() -> None:
     error = MedusaError("é" * 500, "why?")
     assert (error.message, error.hint) == ("é" * 500, "why?")
 
 
-def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_inspects_one_block_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[int] = []
 
     def counted(spec: BlockSpec, index: int) -> BlockTensors:
@@ -122,7 +122,7 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
     assert looked_at == [0], "once, though the search for the longest context plans many times"
 
 
-def test_every_layer_adds_the_same_to_a_plan() -> None:
+def test_every_equal_layer_adds_the_same_to_a_plan() -> None:
     budget = cuda_budget(8)
     formats = resolve_formats(WeightFormats("nf4"), "", budget.hardware)
     config = shape_config("qwen3-8b")
@@ -180,14 +180,14 @@ def test_a_biased_model_without_a_bias_is_refused_from_its_header(tmp_path: Path
 @pytest.mark.parametrize(
     "content", ["9" * 5000, '{"a": ' + "9" * 5000 + "}", "[" * 5000, '{"a":' * 5000, "", "\ufeff{}"]
 )
-def test_json_that_python_can_not_hold_is_a_checkpoint_error(content: str, tmp_path: Path) -> None:
+def test_json_that_python_cannot_parse_is_a_checkpoint_error(content: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(CheckpointError, match="can't be read"):
         read_json(path)
 
 
-def test_json_larger_than_any_such_file_is_not_read(tmp_path: Path) -> None:
+def test_json_larger_than_any_configuration_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as file:
         file.truncate(json_file._MAX_BYTES + 1)
@@ -220,12 +220,12 @@ def test_json_larger_than_any_such_file_is_not_read(tmp_path: Path) -> None:
     ],
     ids=["theta of 1", "theta below", "no turns", "yarn from 1", "longrope from 1", "one band"],
 )
-def test_stretching_by_numbers_without_sense_is_refused(changes: dict[str, Any]) -> None:
+def test_senseless_rope_scaling_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="make no sense"):
         parse_config(RAW | changes, {})
 
 
-def test_the_least_numbers_with_sense_are_taken() -> None:
+def test_the_smallest_sensible_numbers_are_accepted() -> None:
     scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2}
     config = parse_config(RAW | {"rope_scaling": scaling, "rope_theta": 1.001}, {})
     frequencies = inverse_frequencies(config.rope, config.head_dim, config.context_tokens)
@@ -233,7 +233,7 @@ def test_the_least_numbers_with_sense_are_taken() -> None:
 
 
 @pytest.mark.parametrize("name", ["silu", "gelu", "gelu_pytorch_tanh"])
-def test_gated_mlps_take_the_activation_that_config_json_names(name: str) -> None:
+def test_gated_mlps_use_the_configured_activation(name: str) -> None:
     assert parse_config(RAW | {"hidden_act": name}, {}).activation.kind.value == name
     with pytest.raises(ModelError, match="relu2"):
         parse_config(RAW | {"hidden_act": "relu2"}, {})  # of MLPs without a gate

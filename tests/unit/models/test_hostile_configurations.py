@@ -150,7 +150,7 @@ def number_of_families(key: str) -> int:
 
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_broken_configuration_is_a_model_or_a_typed_error_at_once(
+def test_a_broken_configuration_loads_or_raises_a_typed_error_at_once(
     family: str, is_whole: bool, formats: PartFormats
 ) -> None:
     raw, turn = raw_of(family), FAMILIES.index(family)
@@ -176,7 +176,7 @@ def test_a_broken_configuration_is_a_model_or_a_typed_error_at_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [Cohere2Config, MixtralConfig, StableLmConfig])
-def test_of_models_that_transformers_runs_no_other_error_comes_out(
+def test_models_run_by_transformers_raise_no_other_error(
     kind: type[PreTrainedConfig], formats: PartFormats
 ) -> None:
     config = kind(**SIZES, pad_token_id=0)

@@ -73,7 +73,9 @@ def peer_of(spec: TinySpec) -> LlamaForCausalLM:
 
 
 @pytest.mark.parametrize(("case", "max_shard_size"), by_turns(CASES, ["1GB", "30KB"]))
-def test_logits_are_those_of_transformers(case: Case, max_shard_size: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(
+    case: Case, max_shard_size: str, tmp_path: Path
+) -> None:
     peer = peer_of(case.spec)
     peer.save_pretrained(tmp_path, max_shard_size=max_shard_size)
     is_sharded = (tmp_path / "model.safetensors.index.json").exists()
@@ -85,7 +87,7 @@ def test_logits_are_those_of_transformers(case: Case, max_shard_size: str, tmp_p
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_an_old_config_with_rope_scaling_reads_like_a_new_one(case: Case, tmp_path: Path) -> None:
+def test_an_old_config_with_rope_scaling_equals_a_new_one(case: Case, tmp_path: Path) -> None:
     peer_of(case.spec).save_pretrained(tmp_path)
     new = ModelFiles.open(tmp_path).config
     raw: dict[str, Any] = json.loads((tmp_path / "config.json").read_text())
@@ -97,14 +99,14 @@ def test_an_old_config_with_rope_scaling_reads_like_a_new_one(case: Case, tmp_pa
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
-def test_prefill_in_chunks_is_prefill_at_once(chunk: int, load: LoadTarget) -> None:
+def test_prefill_in_chunks_equals_prefill_at_once(chunk: int, load: LoadTarget) -> None:
     runner = load("grouped", "float64").runner
     whole, chunked = our_logits(runner, TOKEN_IDS), our_logits(runner, TOKEN_IDS, chunk)
     torch.testing.assert_close(chunked, whole, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["grouped", "tied"])
-def test_every_tree_row_is_its_path_run_alone(name: str, load: LoadTarget) -> None:
+def test_every_tree_row_equals_its_path_run_alone(name: str, load: LoadTarget) -> None:
     runner = load(name, "float64").runner
     rng = random.Random(11)
     for num_prefix in (0, 1, 13):
@@ -122,7 +124,7 @@ def test_every_tree_row_is_its_path_run_alone(name: str, load: LoadTarget) -> No
             torch.testing.assert_close(rows[node], alone, atol=1e-10, rtol=0)
 
 
-def test_tree_rows_are_those_of_transformers(tmp_path: Path) -> None:
+def test_tree_rows_equal_those_of_transformers(tmp_path: Path) -> None:
     peer = peer_of(CASES[-1].spec)
     peer.save_pretrained(tmp_path)
     runner, rng = runner_of(tmp_path), random.Random(2)
@@ -154,7 +156,7 @@ def test_both_attention_backends_agree(num_rows: int, num_q: int, num_kv: int) -
         )
 
 
-def test_attention_is_softmax_of_products_per_head() -> None:
+def test_attention_equals_softmax_of_products_per_head() -> None:
     torch.manual_seed(2)
     q = torch.randn(3, 4, 8, dtype=torch.float64)
     keys, values = torch.randn(2, 2, 5, 8, dtype=torch.float64)
@@ -178,7 +180,7 @@ def test_tied_weights_are_counted_once(load: LoadTarget) -> None:
     assert tied.num_parameters == sum(t.numel() for t in random_weights(spec).values())
 
 
-def test_a_tied_model_may_leave_its_projection_in_the_file(tmp_path: Path) -> None:
+def test_a_tied_model_may_store_its_output_projection(tmp_path: Path) -> None:
     spec = TinySpec(is_tied=True)
     peer_of(spec).save_pretrained(tmp_path)
     before = our_logits(runner_of(tmp_path), TOKEN_IDS[:5])

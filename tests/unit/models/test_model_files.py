@@ -21,7 +21,7 @@ def plain_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_as_gguf(demo_model()[0], tmp_path_factory.mktemp("gguf") / "x.gguf", "f32")
 
 
-def test_a_folder_and_a_gguf_file_of_a_model_hold_the_same(plain_gguf: Path) -> None:
+def test_folder_and_gguf_file_of_a_model_have_the_same_content(plain_gguf: Path) -> None:
     folder, file = ModelFiles.open(demo_model()[0]), ModelFiles.open(plain_gguf)
     assert folder.checkpoint().names == file.checkpoint().names
     assert folder.tokenizer.encode("A small tale.") == file.tokenizer.encode("A small tale.")
@@ -37,7 +37,7 @@ def test_each_part_is_read_once(plain_gguf: Path) -> None:
         assert files.template is files.template
 
 
-def test_what_is_no_model_is_not_found(plain_gguf: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_not_found(plain_gguf: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("GGUF")
     assert isinstance(ModelFiles.find(tmp_path), FolderFiles)
     assert isinstance(ModelFiles.find(plain_gguf), GgufFiles)
@@ -47,7 +47,7 @@ def test_what_is_no_model_is_not_found(plain_gguf: Path, tmp_path: Path) -> None
         _ = ModelFiles.open(tmp_path / "missing").config
 
 
-def test_a_gguf_file_of_plain_numbers_is_kept_quantized(plain_gguf: Path, tmp_path: Path) -> None:
+def test_an_unquantized_gguf_file_is_cached_quantized(plain_gguf: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     options = LoadOptions(formats=WeightFormats("q8_0", lm_head="q8_0"), quantized_dir=kept)
     load_target(plain_gguf, None, options)

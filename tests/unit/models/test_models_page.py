@@ -50,7 +50,7 @@ def test_the_table_names_each_architecture_of_gguf_files() -> None:
         assert name in NAME.findall(ROWS[family.name].formats)
 
 
-def test_the_table_says_what_each_family_is_refused_for() -> None:
+def test_the_table_lists_refused_gguf_architectures() -> None:
     refused = [cells[0] for cells in lines_below("| what | why |")]
     named = {name for what in refused if what.startswith("GGUF") for name in NAME.findall(what)}
     assert named == set(gguf_config._INSTEAD)

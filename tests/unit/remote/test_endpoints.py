@@ -65,7 +65,7 @@ class Hanging(Passwords):
         self.get_password(service, username)
 
 
-def test_an_address_is_understood_as_people_write_it() -> None:
+def test_an_address_is_accepted_as_people_write_it() -> None:
     for written, url in (
         ("localhost:8080", "http://localhost:8080/v1"),
         ("192.168.1.5:11434", "http://192.168.1.5:11434/v1"),
@@ -80,7 +80,7 @@ def test_an_address_is_understood_as_people_write_it() -> None:
         assert endpoint_url(url) == url
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_an_invalid_address_is_refused() -> None:
     for written in (
         *("", "ftp://host/v1", "file:///etc/passwd", "http://", "host:99999", "a b", "x\ny"),
         *("https://user:word@host/v1", "https://host/v1?key=abc", "https://host/v1#k", "[::1"),
@@ -90,7 +90,7 @@ def test_what_is_no_address_is_refused() -> None:
             endpoint_url(written)
 
 
-def test_who_could_read_along_is_known() -> None:
+def test_unencrypted_connections_are_recognised() -> None:
     assert is_readable_by_others("http://192.168.1.5/v1")
     assert not is_readable_by_others("https://host.example/v1")
     assert not is_readable_by_others("http://127.0.0.1:8080/v1")
@@ -98,7 +98,7 @@ def test_who_could_read_along_is_known() -> None:
     assert not is_loopback_url("http://localhost.example/v1")
 
 
-def test_connections_are_there_at_the_next_start(tmp_path: Path) -> None:
+def test_connections_are_restored_at_the_next_start(tmp_path: Path) -> None:
     endpoints = Endpoints(tmp_path / "config")
     lab = Endpoint(URL, "Lab", True, ("a", "b"))
     endpoints.add(lab)
@@ -129,7 +129,7 @@ def test_a_list_that_cant_be_written_says_so(tmp_path: Path) -> None:
         Endpoints(tmp_path / "config").add(Endpoint(URL, "Lab"))
 
 
-def test_keys_lie_in_the_keyring_and_in_no_file(tmp_path: Path) -> None:
+def test_keys_are_stored_in_the_keyring_and_in_no_file(tmp_path: Path) -> None:
     keyring = Passwords()
     store = KeyStore(tmp_path, keyring)
     assert store.key_of(URL) == ""
@@ -142,7 +142,7 @@ def test_keys_lie_in_the_keyring_and_in_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keyring", [Broken(), Forgetful()])
-def test_without_a_keyring_they_lie_in_a_file_of_the_user_alone(
+def test_without_a_keyring_keys_are_in_a_file_readable_by_the_user_only(
     tmp_path: Path, keyring: Passwords
 ) -> None:
     store = KeyStore(tmp_path / "config", keyring)
@@ -158,7 +158,7 @@ def test_without_a_keyring_they_lie_in_a_file_of_the_user_alone(
     assert not path.exists()
 
 
-def test_a_keyring_that_hangs_is_given_up_once(tmp_path: Path) -> None:
+def test_a_hanging_keyring_is_given_up_once(tmp_path: Path) -> None:
     keyring = Hanging()
     store = KeyStore(tmp_path, keyring, timeout_s=0.1)
     assert not store.save_key(URL, "secret")
@@ -168,7 +168,7 @@ def test_a_keyring_that_hangs_is_given_up_once(tmp_path: Path) -> None:
     keyring.somebody_came.set()
 
 
-def test_a_key_that_comes_back_into_the_keyring_leaves_the_file(tmp_path: Path) -> None:
+def test_a_key_moved_to_the_keyring_is_removed_from_the_file(tmp_path: Path) -> None:
     KeyStore(tmp_path, Broken()).save_key(URL, "old")
     keyring = Passwords()
     KeyStore(tmp_path, keyring).save_key(URL, "new")
@@ -176,7 +176,9 @@ def test_a_key_that_comes_back_into_the_keyring_leaves_the_file(tmp_path: Path) 
     assert KeyStore(tmp_path, keyring).key_of(URL) == "new"
 
 
-def test_connecting_asks_first_and_keeps_then(endpoint: FakeEndpoint, tmp_path: Path) -> None:
+def test_connecting_queries_the_models_before_it_saves(
+    endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
     endpoints = Endpoints(tmp_path)
     endpoint.key = "secret"
     with pytest.raises(EndpointKeyError):
@@ -195,14 +197,14 @@ def test_connecting_asks_first_and_keeps_then(endpoint: FakeEndpoint, tmp_path: 
     assert saved_key(tmp_path, endpoint.url) == ""
 
 
-def test_offline_nothing_is_asked(endpoint: FakeEndpoint, tmp_path: Path) -> None:
+def test_offline_no_request_is_sent(endpoint: FakeEndpoint, tmp_path: Path) -> None:
     endpoints = Endpoints(tmp_path)
     with pytest.raises(OfflineError):
         connect_endpoint(endpoints, endpoint.url, is_offline=True)
     assert (endpoint.asked, endpoints.all) == ([], ())
 
 
-def test_no_key_is_looked_for_where_none_was_given(tmp_path: Path) -> None:
+def test_no_key_is_looked_up_if_none_was_entered(tmp_path: Path) -> None:
     Endpoints(tmp_path).add(Endpoint(URL, "Lab"))
     KeyStore(tmp_path, Broken()).save_key(URL, "of another time")
     assert saved_key(tmp_path, URL) == ""

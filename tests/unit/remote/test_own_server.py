@@ -40,7 +40,7 @@ def story(**settings: object) -> Generate:
     return replace(asks(PROMPT), settings=chosen)
 
 
-def test_it_says_the_same_as_this_computer_and_how_many_drafts_were_right(guarded: Served) -> None:
+def test_our_server_gives_the_same_text_and_its_acceptance_rate(guarded: Served) -> None:
     async def work() -> None:
         async with Client(start_engine) as client:
             loaded = await client.load(load_from(guarded))
@@ -60,7 +60,7 @@ def test_it_says_the_same_as_this_computer_and_how_many_drafts_were_right(guarde
     run(work())
 
 
-def test_settings_reach_it(guarded: Served) -> None:
+def test_settings_reach_our_server(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_from(guarded))
@@ -79,7 +79,7 @@ def test_settings_reach_it(guarded: Served) -> None:
     run(work())
 
 
-def test_stopping_frees_it(guarded: Served) -> None:
+def test_stopping_frees_our_servers_request(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_from(guarded))
@@ -94,7 +94,7 @@ def test_stopping_frees_it(guarded: Served) -> None:
     run(work())
 
 
-def test_conversations_share_it(guarded: Served) -> None:
+def test_conversations_share_our_server(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_from(guarded))
@@ -106,7 +106,7 @@ def test_conversations_share_it(guarded: Served) -> None:
     run(work())
 
 
-def test_it_refuses_strangers_and_unknown_models(guarded: Served) -> None:
+def test_our_server_refuses_wrong_keys_and_unknown_models(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client(no_key) as client:
             for key in ("", "wrong"):
@@ -118,7 +118,7 @@ def test_it_refuses_strangers_and_unknown_models(guarded: Served) -> None:
     run(work())
 
 
-def test_the_command_line_asks_it(
+def test_the_command_line_uses_our_server(
     guarded: Served,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -141,7 +141,7 @@ def test_the_command_line_asks_it(
     assert "Offline mode is on" in capsys.readouterr().err
 
 
-def test_a_terminal_chat_asks_it(
+def test_a_terminal_chat_uses_our_server(
     guarded: Served,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

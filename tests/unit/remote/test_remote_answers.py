@@ -50,7 +50,7 @@ from tests.support.remote.fixtures import (
 )
 
 
-def test_a_model_answers_in_steps_and_with_the_servers_figures(endpoint: FakeEndpoint) -> None:
+def test_a_remote_model_answers_in_steps_with_the_servers_figures(endpoint: FakeEndpoint) -> None:
     async def work() -> None:
         async with remote_client() as client:
             loaded = await client.load(load_of(endpoint))
@@ -73,7 +73,7 @@ def test_a_model_answers_in_steps_and_with_the_servers_figures(endpoint: FakeEnd
     run(work())
 
 
-def test_settings_that_the_api_knows_are_sent_and_no_others(endpoint: FakeEndpoint) -> None:
+def test_only_settings_of_the_api_are_sent(endpoint: FakeEndpoint) -> None:
     plain, drawn = (
         SETTINGS,
         replace(
@@ -106,7 +106,7 @@ def test_settings_that_the_api_knows_are_sent_and_no_others(endpoint: FakeEndpoi
     }  # fmt: skip
 
 
-def test_tools_and_their_results_are_sent_in_the_forms_of_the_api(endpoint: FakeEndpoint) -> None:
+def test_tools_and_their_results_are_sent_in_the_apis_format(endpoint: FakeEndpoint) -> None:
     messages = (
         ChatMessage(Role.USER, "Weather?"),
         ChatMessage(Role.ASSISTANT, "", tool_calls=(ToolCall("c1", "look", '{"at": "Bonn"}'),)),
@@ -128,7 +128,7 @@ def test_tools_and_their_results_are_sent_in_the_forms_of_the_api(endpoint: Fake
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-def test_what_is_thought_apart_becomes_a_thought_of_the_text(
+def test_separate_reasoning_becomes_reasoning_of_the_text(
     endpoint: FakeEndpoint, name: str
 ) -> None:
     thoughts = (delta(**{name: "Let me"}), delta(**{name: " see."}))
@@ -145,7 +145,7 @@ def test_what_is_thought_apart_becomes_a_thought_of_the_text(
     run(work())
 
 
-def test_tags_within_what_is_thought_apart_are_text(endpoint: FakeEndpoint) -> None:
+def test_tags_within_separate_reasoning_are_text(endpoint: FakeEndpoint) -> None:
     said = delta(content="<think> opens.")
     thought = delta(reasoning_content="The tag\n</think>\ncloses.")
     endpoint.answer = Reply((thought, said, finish(), DONE))
@@ -163,7 +163,7 @@ def test_tags_within_what_is_thought_apart_are_text(endpoint: FakeEndpoint) -> N
     run(work())
 
 
-def test_thoughts_within_the_text_stay_as_they_are(endpoint: FakeEndpoint) -> None:
+def test_reasoning_within_the_text_is_unchanged(endpoint: FakeEndpoint) -> None:
     endpoint.answer = Reply((delta(content="<think>Hm</think>"), delta(content="Four"), finish()))
 
     async def work() -> None:
@@ -174,7 +174,7 @@ def test_thoughts_within_the_text_stay_as_they_are(endpoint: FakeEndpoint) -> No
     run(work())
 
 
-def test_an_answer_that_never_says_anything_ends_its_thought(endpoint: FakeEndpoint) -> None:
+def test_an_answer_of_reasoning_alone_closes_it(endpoint: FakeEndpoint) -> None:
     endpoint.answer = Reply((delta(reasoning="Hm"), finish("length"), DONE))
 
     async def work() -> None:
@@ -187,7 +187,7 @@ def test_an_answer_that_never_says_anything_ends_its_thought(endpoint: FakeEndpo
     run(work())
 
 
-def test_a_character_that_chunks_cut_in_two_comes_whole(endpoint: FakeEndpoint) -> None:
+def test_a_character_split_between_chunks_arrives_whole(endpoint: FakeEndpoint) -> None:
     halves = (delta(content="a\ud83d"), delta(content="\ude00b"), delta(content="\ud83d"), finish())
     endpoint.answer = Reply(halves)
 
@@ -201,7 +201,7 @@ def test_a_character_that_chunks_cut_in_two_comes_whole(endpoint: FakeEndpoint) 
     run(work())
 
 
-def test_stopping_keeps_what_has_come_and_hangs_up(endpoint: FakeEndpoint) -> None:
+def test_stopping_keeps_the_text_so_far_and_disconnects(endpoint: FakeEndpoint) -> None:
     endpoint.answer = Reply((delta(content="One"), *(0.05, delta(content=" more")) * 100))
 
     async def work() -> None:
@@ -221,7 +221,7 @@ def test_stopping_keeps_what_has_come_and_hangs_up(endpoint: FakeEndpoint) -> No
     run(work())
 
 
-def test_an_answer_can_be_gone_on_with(endpoint: FakeEndpoint) -> None:
+def test_a_remote_answer_can_be_continued(endpoint: FakeEndpoint) -> None:
     given = ChatMessage(Role.ASSISTANT, "Zero,")
     request = replace(asks(), messages=(*asks().messages, given))
 
@@ -235,7 +235,7 @@ def test_an_answer_can_be_gone_on_with(endpoint: FakeEndpoint) -> None:
     run(work())
 
 
-def test_a_server_that_doesnt_stream_is_heard_out(endpoint: FakeEndpoint) -> None:
+def test_a_response_without_streaming_is_read_completely(endpoint: FakeEndpoint) -> None:
     message = {"message": {"role": "assistant", "content": "All at once."}, "finish_reason": "stop"}
     endpoint.answer = as_reply({"choices": [message], "usage": {"completion_tokens": 3}})
 
@@ -248,7 +248,7 @@ def test_a_server_that_doesnt_stream_is_heard_out(endpoint: FakeEndpoint) -> Non
     run(work())
 
 
-def test_conversations_are_answered_side_by_side_and_one_of_them_once(
+def test_conversations_run_concurrently_and_one_of_them_only_once(
     endpoint: FakeEndpoint,
 ) -> None:
     endpoint.answer = Reply((0.2, *ANSWER))
@@ -266,7 +266,7 @@ def test_conversations_are_answered_side_by_side_and_one_of_them_once(
     run(work())
 
 
-def test_what_only_this_computer_can_do_is_refused_before_anything_is_sent(
+def test_local_features_are_refused_before_anything_is_sent(
     endpoint: FakeEndpoint,
 ) -> None:
     async def work() -> None:
@@ -290,7 +290,7 @@ def test_what_only_this_computer_can_do_is_refused_before_anything_is_sent(
     assert not endpoint.bodies
 
 
-def test_without_a_model_nothing_is_answered() -> None:
+def test_without_a_model_requests_fail() -> None:
     async def work() -> None:
         async with remote_client() as client:
             with pytest.raises(MedusaError, match="No model is loaded"):
@@ -299,7 +299,7 @@ def test_without_a_model_nothing_is_answered() -> None:
     run(work())
 
 
-def test_answers_are_kept_and_exported_as_others_are(endpoint: FakeEndpoint) -> None:
+def test_remote_answers_are_saved_and_exported_like_others(endpoint: FakeEndpoint) -> None:
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_of(endpoint))

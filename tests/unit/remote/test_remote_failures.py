@@ -66,14 +66,14 @@ def answer_fails(
     return caught[0], shown_text(steps[:-3] if len(steps) >= 3 else steps)
 
 
-def test_nobody_answers() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     with FakeEndpoint() as gone:
         pass
     error = load_fails(gone, EndpointUnreachableError)
     assert "the lab can't be reached: nothing answers there" in error.message
 
 
-def test_a_name_that_doesnt_exist() -> None:
+def test_an_unknown_host_name_is_reported() -> None:
     async def work() -> None:
         async with remote_client() as client:
             model = EndpointModel("http://nowhere.invalid/v1", "small", "the lab")
@@ -89,7 +89,7 @@ def test_offline_mode_sends_nothing(endpoint: FakeEndpoint) -> None:
     assert endpoint.asked == []
 
 
-def test_a_key_is_wanted_and_a_wrong_one_is_refused_without_being_shown(
+def test_a_missing_or_wrong_key_is_reported_without_being_shown(
     endpoint: FakeEndpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -103,7 +103,7 @@ def test_a_key_is_wanted_and_a_wrong_one_is_refused_without_being_shown(
     assert KEY not in repr(load_of(endpoint, key=KEY))
 
 
-def test_a_server_that_repeats_the_key_doesnt_show_it(
+def test_a_key_repeated_by_a_server_is_redacted(
     endpoint: FakeEndpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -117,7 +117,7 @@ def test_a_server_that_repeats_the_key_doesnt_show_it(
     assert KEY not in caplog.text
 
 
-def test_a_model_that_isnt_there_is_named_with_those_that_are(endpoint: FakeEndpoint) -> None:
+def test_a_missing_model_is_named_with_the_available_ones(endpoint: FakeEndpoint) -> None:
     error = load_fails(endpoint, EndpointModelError, model_id="large")
     assert (error.message, error.hint) == (
         "the lab has no model large.",
@@ -125,7 +125,7 @@ def test_a_model_that_isnt_there_is_named_with_those_that_are(endpoint: FakeEndp
     )
 
 
-def test_a_name_is_found_without_its_usual_tag_and_the_first_without_a_name(
+def test_a_model_is_found_without_its_tag_and_the_first_one_without_a_name(
     endpoint: FakeEndpoint,
 ) -> None:
     endpoint.models = as_reply({"data": [{"id": "llama:latest"}, {"no": "id"}, {"id": 3}]})
@@ -142,7 +142,7 @@ def test_a_name_is_found_without_its_usual_tag_and_the_first_without_a_name(
     ("wait", "hint"),
     [("7", "Try again in 7 s."), ("", "Try again later."), ("soon", "Try again later.")],
 )
-def test_patience_is_asked_for_with_the_wait(endpoint: FakeEndpoint, wait: str, hint: str) -> None:
+def test_a_429_says_how_long_to_wait(endpoint: FakeEndpoint, wait: str, hint: str) -> None:
     reply = as_reply({"error": {"message": "slow down"}}, 429, retry_after=wait)
     error, _ = answer_fails(endpoint, reply, EndpointBusyError)
     assert (error.message, error.hint) == ("the lab has too much to do.", hint)
@@ -167,7 +167,7 @@ def test_patience_is_asked_for_with_the_wait(endpoint: FakeEndpoint, wait: str, 
         (Reply((b"\x16\x03\x01 hello\r\n\r\n",), is_raw=True), EndpointAnswerError, "isn't HTTP"),
     ],
 )  # fmt: skip
-def test_what_cant_be_read_is_said_in_words(
+def test_an_unreadable_response_is_reported(
     endpoint: FakeEndpoint, reply: Reply, kind: type[EndpointError], words: str
 ) -> None:
     error, text = answer_fails(endpoint, reply, kind)
@@ -183,7 +183,7 @@ def test_what_cant_be_read_is_said_in_words(
         (False, (3.0,), "it is silent"),
     ],
 )
-def test_a_stream_that_breaks_off_keeps_what_has_come(
+def test_an_interrupted_stream_keeps_the_text_so_far(
     endpoint: FakeEndpoint, is_cut: bool, pieces: tuple[float, ...], words: str
 ) -> None:
     reply = Reply((delta(content="One"), delta(content=" two"), *pieces), is_cut=is_cut)
@@ -192,7 +192,7 @@ def test_a_stream_that_breaks_off_keeps_what_has_come(
     assert text == "One two"
 
 
-def test_an_answer_without_end_is_ended(
+def test_an_endless_answer_is_ended(
     endpoint: FakeEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.remote.answer_stream.MOST_ANSWER_BYTES", 100_000)
@@ -202,7 +202,7 @@ def test_an_answer_without_end_is_ended(
     assert 90_000 < len(text) <= 100_000
 
 
-def test_the_way_to_another_host_isnt_taken(endpoint: FakeEndpoint) -> None:
+def test_redirects_to_another_host_arent_followed(endpoint: FakeEndpoint) -> None:
     with FakeEndpoint() as other:
         endpoint.models = Reply((), 307, {"location": f"{other.url}/models"})
         error = load_fails(endpoint, EndpointUnreachableError, key=KEY)
@@ -211,7 +211,7 @@ def test_the_way_to_another_host_isnt_taken(endpoint: FakeEndpoint) -> None:
 
 
 @pytest.mark.parametrize("location", ["http://[::1/", "//[", "http://[v1.x]:y/", "", "\t"])
-def test_a_redirect_to_no_address_is_said(location: str, endpoint: FakeEndpoint) -> None:
+def test_an_invalid_redirect_is_reported(location: str, endpoint: FakeEndpoint) -> None:
     endpoint.models = Reply((), 301, {"location": location})
     error = load_fails(endpoint, EndpointUnreachableError, key=KEY)
     assert "sends requests on to" in error.message
@@ -235,12 +235,14 @@ def test_a_slow_list_of_models_is_given_up(endpoint: FakeEndpoint) -> None:
         (Reply((b"[" + b" " * (5 << 20) + b"]",)), "it is no JSON"),
     ],
 )
-def test_a_list_of_models_that_is_none(endpoint: FakeEndpoint, models: Reply, words: str) -> None:
+def test_an_invalid_list_of_models_is_reported(
+    endpoint: FakeEndpoint, models: Reply, words: str
+) -> None:
     endpoint.models = models
     assert words in load_fails(endpoint, EndpointAnswerError).message
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(
+def test_an_untrusted_certificate_is_refused(
     self_signed: FakeEndpoint,
 ) -> None:
     error = load_fails(self_signed, EndpointUnreachableError, key=KEY)
@@ -248,7 +250,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     assert self_signed.asked == []
 
 
-def test_failures_are_events_that_name_their_kind(endpoint: FakeEndpoint) -> None:
+def test_failures_are_events_with_their_kind(endpoint: FakeEndpoint) -> None:
     found: list[Failed] = []
 
     async def work() -> None:

@@ -84,7 +84,7 @@ def loaded_by_nobody() -> ModelLoaded:
     return ModelLoaded("", "", "m", 0, 0, 0, 0, "", "", NO_PLAN, "", (), (), (), 0.0)
 
 
-def test_models_of_this_computer_are_the_local_engines_business_alone() -> None:
+def test_local_models_concern_only_the_local_engine() -> None:
     routed = Routed(loaded_by_nobody())
     for command in (LOCAL, asks(), Cancel("chat", "ask"), LOCAL, Unload("model", "u")):
         routed.submit(command)
@@ -93,7 +93,7 @@ def test_models_of_this_computer_are_the_local_engines_business_alone() -> None:
     assert routed.router.is_alive
 
 
-def test_who_asks_while_another_machine_is_asked_for_its_model_is_answered_by_it() -> None:
+def test_a_question_during_a_remote_load_is_answered_by_the_remote_model() -> None:
     routed = Routed(loaded_by_nobody())
     routed.submit(LOCAL)
     routed.local.load(LOCAL)
@@ -108,7 +108,7 @@ def test_who_asks_while_another_machine_is_asked_for_its_model_is_answered_by_it
     assert not any(isinstance(event, Unloaded) for event in routed.events), "nobody asked for that"
 
 
-def test_where_the_other_machine_fails_what_was_loaded_answers() -> None:
+def test_if_a_remote_load_fails_the_previous_model_answers() -> None:
     routed = Routed(loaded_by_nobody())
     routed.submit(LOCAL)
     before = routed.local.load(LOCAL)
@@ -119,7 +119,7 @@ def test_where_the_other_machine_fails_what_was_loaded_answers() -> None:
     assert routed.local.seen == ["LoadModel", "Generate"]
 
 
-def test_where_a_local_model_fails_the_other_machine_answers_again() -> None:
+def test_if_a_local_load_fails_the_remote_model_answers_again() -> None:
     routed = Routed(loaded_by_nobody())
     routed.submit(REMOTE)
     before = routed.remote.load(REMOTE)
@@ -130,7 +130,7 @@ def test_where_a_local_model_fails_the_other_machine_answers_again() -> None:
     assert routed.remote.seen == ["LoadRemote", "Generate"]
 
 
-def test_a_local_model_takes_over_and_the_connection_ends() -> None:
+def test_a_loaded_local_model_ends_the_remote_connection() -> None:
     routed = Routed(loaded_by_nobody())
     routed.submit(REMOTE)
     routed.remote.load(REMOTE)
@@ -141,7 +141,7 @@ def test_a_local_model_takes_over_and_the_connection_ends() -> None:
     assert routed.local.seen == ["LoadModel", "Generate"]
 
 
-def test_loading_can_be_stopped_and_so_can_what_waits_for_it() -> None:
+def test_loading_and_requests_waiting_for_it_can_be_cancelled() -> None:
     routed = Routed(loaded_by_nobody())
     routed.submit(REMOTE)
     routed.submit(asks())
@@ -155,7 +155,7 @@ def test_loading_can_be_stopped_and_so_can_what_waits_for_it() -> None:
     assert "Generate" not in (*routed.local.seen, *routed.remote.seen)
 
 
-def test_of_two_models_in_a_row_the_last_one_answers() -> None:
+def test_of_two_consecutive_loads_the_last_one_answers() -> None:
     routed = Routed(loaded_by_nobody())
     later = replace(LOCAL, request_id="later")
     for command in (REMOTE, later, asks()):
@@ -166,14 +166,14 @@ def test_of_two_models_in_a_row_the_last_one_answers() -> None:
     assert routed.local.seen == ["LoadModel", "Generate"]
 
 
-def test_it_is_dead_if_one_of_them_is() -> None:
+def test_the_router_is_dead_if_one_engine_is() -> None:
     routed = Routed(loaded_by_nobody())
     routed.submit(REMOTE)
     routed.remote.is_alive = False
     assert not routed.router.is_alive
 
 
-def test_a_conversation_goes_from_this_computer_to_another_and_back(
+def test_a_conversation_moves_between_local_and_remote_models(
     endpoint: FakeEndpoint,
 ) -> None:
     freed: list[Event] = []
@@ -201,7 +201,7 @@ def test_a_conversation_goes_from_this_computer_to_another_and_back(
     assert len(freed) == 1
 
 
-def test_a_failure_elsewhere_leaves_the_local_model_loaded() -> None:
+def test_a_remote_failure_keeps_the_local_model_loaded() -> None:
     found: list[ModelLoaded] = []
     with FakeEndpoint() as gone:
         pass
@@ -222,7 +222,7 @@ def test_a_failure_elsewhere_leaves_the_local_model_loaded() -> None:
     run(work())
 
 
-def test_steps_of_this_computer_pass_untouched() -> None:
+def test_steps_of_the_local_engine_pass_unchanged() -> None:
     routed = Routed(loaded_by_nobody())
     step = StepDone("chat", "ask", 0, (), (), (), 0, 0, (), (0.0, 0.0, 0.0, 0.0), 0.0, 0)
     routed.local.send(step)

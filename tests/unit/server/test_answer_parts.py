@@ -45,7 +45,7 @@ def texts(deltas: object) -> list[str]:
     return [delta.text for delta in deltas if isinstance(delta, TextDelta)]
 
 
-def test_what_is_held_back_for_a_stop_string_isnt_shown() -> None:
+def test_text_withheld_for_a_stop_string_isnt_sent() -> None:
     answer = reader(("STOP",))
     assert texts(answer.step(step(0, (b"one ", b"ST"), 4))) == ["one "]
     assert texts(answer.step(step(1, (b"AR",), 8))) == ["STAR"]
@@ -56,7 +56,7 @@ def test_what_is_held_back_for_a_stop_string_isnt_shown() -> None:
     assert (end.finish, end.stop) == (Finish.STOP_STRING, "STOP")
 
 
-def test_a_stop_string_within_a_token_leaves_the_tokens_beginning() -> None:
+def test_a_stop_string_within_a_token_keeps_the_tokens_beginning() -> None:
     answer = reader(("b", "c"))
     assert texts(answer.step(step(0, (b"aac",), 2))) == []
     *rest, end = answer.finish(done("aa", StopReason.STOP_STRING))
@@ -65,13 +65,13 @@ def test_a_stop_string_within_a_token_leaves_the_tokens_beginning() -> None:
     assert end.stop == "c"
 
 
-def test_a_character_of_two_tokens_comes_with_the_second() -> None:
+def test_a_character_of_two_tokens_is_sent_with_the_second() -> None:
     answer = reader()
     assert texts(answer.step(step(0, (b"",), 0))) == []
     assert texts(answer.step(step(1, ("☃".encode(),), 3))) == ["☃"]
 
 
-def test_what_was_given_isnt_repeated() -> None:
+def test_a_prefilled_answer_isnt_repeated() -> None:
     answer = reader()
     first = step(0, (b"Once", b" upon", b" a"), 12)
     first = first._replace(sources=(GIVEN, GIVEN, TARGET))
@@ -82,7 +82,7 @@ def test_what_was_given_isnt_repeated() -> None:
     assert end.num_answer_tokens == len(DONE.token_ids) - 2
 
 
-def test_probabilities_come_with_the_text_of_their_tokens() -> None:
+def test_log_probabilities_are_sent_with_the_text_of_their_tokens() -> None:
     answer = reader(scored=True)
     one, two = TokenLogprob(1, b"a", -0.1), TokenLogprob(2, b"b", -2.0)
     assert list(answer.step(step(0, (b"a", b"b"), 1))) == []
@@ -93,7 +93,7 @@ def test_probabilities_come_with_the_text_of_their_tokens() -> None:
     assert [token.chosen for token in rest.tokens] == [two]
 
 
-def test_tokens_of_thoughts_are_counted() -> None:
+def test_reasoning_tokens_are_counted() -> None:
     answer = reader(inside=True)
     parts = list(answer.step(step(0, (b"so", b" it", b"</think>", b"\n\n", b"Yes"), 18)))
     assert [(part.text, part.is_reasoning) for part in parts] == [("so it", True), ("Yes", False)]
@@ -106,7 +106,7 @@ def wish(settings: GenerateSettings, *open_settings: str) -> ChatRequest:
     return ChatRequest("", (), settings, frozenset(open_settings))
 
 
-def test_makers_advice_fills_what_a_request_leaves_open() -> None:
+def test_recommended_sampling_fills_missing_fields() -> None:
     facts = replace(LOADED, advice=Advice(temperature=0.6, top_k=20, top_p=0.9))
     settings = GenerateSettings(temperature=1.5, rule="sample")
     found = decoding_settings(wish(settings, "top_k", "top_p", "rule"), facts)
@@ -115,18 +115,18 @@ def test_makers_advice_fills_what_a_request_leaves_open() -> None:
     assert found.temperature == 0.6
 
 
-def test_without_advice_answers_are_drawn_as_the_window_does() -> None:
+def test_without_recommendation_answers_are_sampled_like_the_windows() -> None:
     facts = replace(LOADED, advice=None)
     found = decoding_settings(wish(GenerateSettings(), "temperature", "top_p", "rule"), facts)
     assert (found.temperature, found.top_p, found.rule) == (0.7, 0.95, "sample")
 
 
-def test_a_temperature_of_nothing_is_greedy() -> None:
+def test_a_temperature_of_zero_is_greedy() -> None:
     found = decoding_settings(wish(GenerateSettings(temperature=0.0), "rule"), LOADED)
     assert found.rule == "greedy"
 
 
-def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
+def test_an_unknown_rule_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ApiError, match=LOADED.rules[0].name):
         decoding_settings(wish(GenerateSettings(rule="dice")), LOADED)
 
@@ -149,7 +149,7 @@ def tokens_of(text: str) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
     )
 
 
-def test_messages_of_one_answer_are_apart() -> None:
+def test_messages_of_one_answer_are_separate() -> None:
     answer = AnswerReader(CHANNELS, frozenset({END_ID}), (), False)
     ids, pieces = tokens_of(
         "<|channel|> analysis <|message|> Hm. <|end|> <|start|> assistant "
@@ -166,7 +166,7 @@ def test_messages_of_one_answer_are_apart() -> None:
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_an_answer_that_was_cut_within_a_thought_goes_on_within(inside: bool) -> None:
+def test_an_answer_cut_within_its_reasoning_is_continued_there(inside: bool) -> None:
     answer = reader(inside=inside)
     given = b"Hm" if inside else b"<think>Hm"
     first = step(0, (given, b" so", b"</think>", b"Yes"), len(given) + 14)
@@ -175,7 +175,7 @@ def test_an_answer_that_was_cut_within_a_thought_goes_on_within(inside: bool) ->
     assert parts == [(" so", True), ("Yes", False)]
 
 
-def test_text_that_was_given_and_may_become_a_tag_isnt_repeated() -> None:
+def test_prefilled_text_that_may_become_a_tag_isnt_repeated() -> None:
     answer = reader()
     first = step(0, (b"<thi", b"ck>"), 7)._replace(sources=(GIVEN, TARGET))
     assert texts(answer.step(first)) == ["ck>"]

@@ -29,7 +29,7 @@ def read(**fields: Any) -> ChatRequest:
     return parse_messages(validate(MessagesBody, {**ASK, **fields}))
 
 
-def test_a_wrong_field_is_refused_in_the_form_of_this_api(served: Served) -> None:
+def test_a_wrong_field_is_refused_in_anthropics_format(served: Served) -> None:
     reply = served.post("/v1/messages", {**ASK, "thinking": {"type": "deep"}})
     body = reply.json()
     assert (reply.status_code, body["type"]) == (400, "error")
@@ -37,7 +37,7 @@ def test_a_wrong_field_is_refused_in_the_form_of_this_api(served: Served) -> Non
     assert "thinking" in body["error"]["message"]
 
 
-def test_other_errors_have_this_form_too(guarded: Served) -> None:
+def test_other_errors_have_anthropics_format_too(guarded: Served) -> None:
     missing = guarded.post("/v1/messages", {**ASK, "model": "other"})
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
     unknown = guarded.post("/v1/messages", ASK, **{"x-api-key": ""})
@@ -45,7 +45,7 @@ def test_other_errors_have_this_form_too(guarded: Served) -> None:
     assert guarded.post("/v1/messages", {**ASK, **COLD}).json()["usage"]["output_tokens"] == 12
 
 
-def test_turns_of_blocks_are_read() -> None:
+def test_messages_of_blocks_are_read() -> None:
     chat = read(
         system=[{"type": "text", "text": "Be brief."}],
         tools=[TOOL],
@@ -80,20 +80,20 @@ def test_turns_of_blocks_are_read() -> None:
     assert chat.settings.thinks is False
 
 
-def test_a_result_alone_is_a_turn() -> None:
+def test_a_tool_result_alone_is_a_turn() -> None:
     turn = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": ""}]}
     chat = read(messages=[ASK["messages"][0], turn])
     assert [message.role for message in chat.messages] == [Role.USER, Role.TOOL]
 
 
-def test_a_count_needs_no_longest_answer() -> None:
+def test_counting_tokens_needs_no_max_tokens() -> None:
     body = {**ASK, "max_tokens": None}
     assert parse_messages(validate(CountBody, body)).messages
     with pytest.raises(ApiError, match="max_tokens"):
         validate(MessagesBody, body)
 
 
-def test_system_messages_among_the_turns_are_read_at_their_place(served: Served) -> None:
+def test_system_messages_among_the_turns_keep_their_place(served: Served) -> None:
     user, answer = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}
     reminder = {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
     for messages in ([user, answer, reminder, user], [user, reminder], [reminder]):
@@ -114,7 +114,7 @@ def test_system_messages_among_the_turns_are_read_at_their_place(served: Served)
     ]
 
 
-def test_tools_of_anthropics_servers_are_left_out_and_named(served: Served) -> None:
+def test_server_tools_of_anthropic_are_omitted_and_named(served: Served) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     reply = served.post("/v1/messages", {**ASK, "max_tokens": 1, "tools": [search, TOOL]})
     assert reply.status_code == 200, reply.text
@@ -123,7 +123,7 @@ def test_tools_of_anthropics_servers_are_left_out_and_named(served: Served) -> N
     assert [json.loads(tool)["name"] for tool in chat.tools] == [TOOL["name"]]
 
 
-def test_blocks_with_text_are_read_and_others_noted() -> None:
+def test_blocks_with_text_are_read_and_others_become_notes() -> None:
     document = {"type": "document", "title": "Rain", "source": {"type": "text", "data": "It pours"}}
     parts = {"type": "content", "content": [{"type": "text", "text": "and pours"}]}
     found = {"type": "search_result", "source": "https://a.example", "title": "Found"}
@@ -156,7 +156,7 @@ def test_blocks_with_text_are_read_and_others_noted() -> None:
     assert given == "seen [image][tool: weather]Found\nhttps://a.example\nSun\n"
 
 
-def test_a_documents_file_is_refused_by_its_place() -> None:
+def test_a_document_file_is_refused_by_its_position() -> None:
     source = {"type": "base64", "media_type": "application/pdf", "data": "AA=="}
     content = [{"type": "document", "source": source}]
     with pytest.raises(ApiError) as caught:

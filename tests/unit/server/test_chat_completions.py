@@ -21,7 +21,7 @@ def test_a_stream_ends_with_done(served: Served) -> None:
     assert events_of(reply.text.splitlines())
 
 
-def test_a_seed_gives_its_text_with_and_without_drafts(served: Served) -> None:
+def test_a_seed_gives_the_same_text_with_and_without_drafts(served: Served) -> None:
     options = {"temperature": 0.9, "seed": 11, "max_tokens": 40}
     drafted = served.chat("Tell me about the sea.", **options)
     plain = served.chat("Tell me about the sea.", **options, medusa={"drafts": False})
@@ -31,7 +31,7 @@ def test_a_seed_gives_its_text_with_and_without_drafts(served: Served) -> None:
     assert drafted["timings"]["draft_n"] > 0
 
 
-def test_a_stop_string_ends_the_answer_and_isnt_shown(served: Served) -> None:
+def test_a_stop_string_ends_the_answer_and_isnt_sent(served: Served) -> None:
     whole = served.chat("Write a short story about a cat.", max_tokens=60)
     text = whole["choices"][0]["message"]["content"]
     stop = text[len(text) // 2 : len(text) // 2 + 9]  # lies across tokens
@@ -52,14 +52,14 @@ def test_no_chunk_of_a_stream_shows_a_part_of_a_stop_string(served: Served) -> N
         assert text[: text.index(stop)].startswith(shown)
 
 
-def test_the_budget_ends_an_answer(served: Served) -> None:
+def test_max_tokens_ends_an_answer(served: Served) -> None:
     for name in ("max_tokens", "max_completion_tokens"):
         answer = served.chat("Write a short story about a cat.", **{name: 7})
         assert answer["usage"]["completion_tokens"] == 7
         assert answer["choices"][0]["finish_reason"] == "length"
 
 
-def test_a_bias_forbids_a_token(served: Served) -> None:
+def test_a_logit_bias_forbids_a_token(served: Served) -> None:
     first = served.chat("Hello there", max_tokens=1, logprobs=True)
     token = first["choices"][0]["logprobs"]["content"][0]["token"]
     (token_id,) = served.post("/tokenize", {"content": token}).json()["tokens"]
@@ -67,7 +67,7 @@ def test_a_bias_forbids_a_token(served: Served) -> None:
     assert other["choices"][0]["message"]["content"] != token
 
 
-def test_probabilities_are_those_of_the_text(served: Served) -> None:
+def test_log_probabilities_are_those_of_the_text(served: Served) -> None:
     answer = served.chat("Hello there", max_tokens=12, logprobs=True, top_logprobs=3)
     (choice,) = answer["choices"]
     tokens = choice["logprobs"]["content"]
@@ -84,7 +84,7 @@ def test_probabilities_are_those_of_the_text(served: Served) -> None:
         assert token["logprob"] <= 0
 
 
-def test_streamed_probabilities_are_those_of_the_whole_answer(served: Served) -> None:
+def test_streamed_log_probabilities_equal_the_whole_answers(served: Served) -> None:
     options = {"max_tokens": 12, "logprobs": True, "top_logprobs": 2}
     whole = served.chat("Hello there", **options)["choices"][0]["logprobs"]["content"]
     body = {"messages": HELLO, "temperature": 0, "stream": True, **options}
@@ -103,7 +103,7 @@ def test_penalties_change_the_text(served: Served) -> None:
         assert other["choices"][0]["message"] != plain["choices"][0]["message"]
 
 
-def test_the_figures_are_those_of_llama_server(served: Served) -> None:
+def test_timings_have_llama_servers_fields(served: Served) -> None:
     answer = served.chat("Write a short story about a cat.", max_tokens=40)
     timings = answer["timings"]
     assert set(timings) == {
@@ -121,7 +121,7 @@ def test_the_figures_are_those_of_llama_server(served: Served) -> None:
     assert answer["medusa"]["tau"] > 1
 
 
-def test_the_last_chunk_brings_the_figures(served: Served) -> None:
+def test_the_last_chunk_has_the_timings(served: Served) -> None:
     body = {"messages": HELLO, "stream": True, "max_tokens": 5}
     reply = served.post("/v1/chat/completions", body)
     *others, last = events_of(reply.text.splitlines())
@@ -130,7 +130,7 @@ def test_the_last_chunk_brings_the_figures(served: Served) -> None:
     assert not any("timings" in event for event in others)
 
 
-def test_a_conversation_isnt_read_again(served: Served) -> None:
+def test_a_continued_conversation_isnt_prefilled_again(served: Served) -> None:
     messages = [{"role": "user", "content": "Write a short story about a dog and a bird."}]
     first = served.post(
         "/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 80}
@@ -144,7 +144,7 @@ def test_a_conversation_isnt_read_again(served: Served) -> None:
     assert second["timings"]["prompt_n"] < 20
 
 
-def test_two_conversations_that_alternate_keep_their_caches(served: Served) -> None:
+def test_two_alternating_conversations_keep_their_caches(served: Served) -> None:
     histories = [
         [{"role": "user", "content": f"Write a short story about a {animal}."}]
         for animal in ("horse", "mouse")
@@ -161,7 +161,7 @@ def test_two_conversations_that_alternate_keep_their_caches(served: Served) -> N
             ]
 
 
-def test_a_prompt_that_another_conversation_has_read_is_cached_for_the_same_key_alone(
+def test_a_cached_prompt_is_shared_only_with_the_same_key(
     served: Served,
 ) -> None:
     system = {"role": "system", "content": "You know a town. " + "It has a church and a bar. " * 20}
@@ -184,7 +184,7 @@ def test_a_prompt_that_another_conversation_has_read_is_cached_for_the_same_key_
     assert cached("And the church?", "one", asked, foreign) > 0.85
 
 
-def test_an_answer_at_the_end_is_gone_on_with(served: Served) -> None:
+def test_an_assistant_message_at_the_end_is_continued(served: Served) -> None:
     whole = served.chat("Write a short story about a cat.", max_tokens=40)
     text = whole["choices"][0]["message"]["content"]
     begun = text[: text.index(" ", len(text) // 2)]
@@ -197,7 +197,7 @@ def test_an_answer_at_the_end_is_gone_on_with(served: Served) -> None:
     assert text[len(begun) :].startswith(reply["choices"][0]["message"]["content"][:10])
 
 
-def test_parts_of_text_are_one_text(served: Served) -> None:
+def test_parts_of_text_are_joined(served: Served) -> None:
     parts = [{"type": "text", "text": "Hello "}, {"type": "text", "text": "there"}]
     body = {"messages": [{"role": "user", "content": parts}], "temperature": 0}
     answer = served.post("/v1/chat/completions", body).json()
@@ -216,7 +216,7 @@ def test_a_wrong_field_is_named(served: Served) -> None:
         assert served.error("/v1/chat/completions", body, 400)["param"] == param
 
 
-def test_an_unknown_drafter_is_answered_with_those_there_are(served: Served) -> None:
+def test_an_unknown_drafter_is_refused_with_the_known_ones(served: Served) -> None:
     body = {"messages": HELLO, "medusa": {"drafter": "oracle"}}
     assert "composite" in served.error("/v1/chat/completions", body, 400)["message"]
 
@@ -232,21 +232,21 @@ def test_unknown_fields_are_ignored(served: Served) -> None:
     assert answer["choices"]
 
 
-def test_a_conversation_that_is_too_long_is_the_requests_fault(served: Served) -> None:
+def test_a_conversation_that_is_too_long_is_a_client_error(served: Served) -> None:
     for streams in (False, True):
         body = {"messages": [{"role": "user", "content": "cat " * 5000}], "stream": streams}
         error = served.error("/v1/chat/completions", body, 400)
         assert "1,024" in error["message"] or "1024" in error["message"]
 
 
-def test_without_a_temperature_the_makers_advice_counts(served: Served) -> None:
+def test_without_a_temperature_the_recommended_one_is_used(served: Served) -> None:
     body = {"messages": QUESTION, "max_tokens": 25}
     advised = served.post("/v1/chat/completions", body).json()  # Pebble's advise not to draw
     greedy = served.chat("Write a short story about a cat.", max_tokens=25)
     assert advised["choices"][0]["message"] == greedy["choices"][0]["message"]
 
 
-def test_the_shape_of_a_chunk_is_known_to_every_client(served: Served) -> None:
+def test_the_first_chunk_has_the_form_that_all_clients_accept(served: Served) -> None:
     body = {"messages": HELLO, "max_tokens": 3, "stream": True}
     with httpx2.stream("POST", served.url("/v1/chat/completions"), json=body) as reply:
         events = events_of(list(reply.iter_lines()))
@@ -255,7 +255,7 @@ def test_the_shape_of_a_chunk_is_known_to_every_client(served: Served) -> None:
         assert set(event["choices"][0]) == {"index", "delta", "logprobs", "finish_reason"}
 
 
-def test_custom_tools_are_left_out_and_named(served: Served) -> None:
+def test_custom_tools_are_omitted_and_named(served: Served) -> None:
     custom = {"type": "custom", "custom": {"name": "sh\u00e9ll\n"}}
     body = {"messages": HELLO, "max_tokens": 1, "tools": [custom]}
     for fields in (body, {**body, "stream": True}):
@@ -266,7 +266,7 @@ def test_custom_tools_are_left_out_and_named(served: Served) -> None:
     assert "x-medusa-warning" not in plain.headers
 
 
-def test_a_refusal_is_read_and_thoughts_are_not(served: Served) -> None:
+def test_earlier_refusals_are_read_and_reasoning_is_not(served: Served) -> None:
     parts = [{"type": "thinking", "thinking": "hm"}, {"type": "refusal", "refusal": "I won't."}]
     messages = [*HELLO, {"role": "assistant", "content": parts}, *HELLO]
     prompt = served.post("/apply-template", {"messages": messages}).json()["prompt"]
@@ -281,7 +281,7 @@ def test_an_answer_may_continue_a_message(served: Served) -> None:
     assert reply.status_code == 200
 
 
-def test_the_tokens_of_a_request_are_counted_before_it_is_answered(served: Served) -> None:
+def test_input_tokens_are_counted_without_answering(served: Served) -> None:
     answer = served.post("/v1/chat/completions", {"messages": HELLO, "max_tokens": 1}).json()
     num_tokens = answer["usage"]["prompt_tokens"]
     expected = {"object": "response.input_tokens", "input_tokens": num_tokens}

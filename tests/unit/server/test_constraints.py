@@ -30,7 +30,7 @@ def asked(served: Served, **fields: Any) -> str:
     return str(reply.json()["choices"][0]["message"]["content"])
 
 
-def test_every_way_to_constrain_an_answer_is_followed(served: Served) -> None:
+def test_every_kind_of_constraint_is_enforced(served: Served) -> None:
     assert asked(served, grammar=YES) == "yes"
     assert asked(served, guided_grammar='start: "no"') == "no"
     assert asked(served, json_schema={"const": "42"}) == '"42"'
@@ -41,13 +41,13 @@ def test_every_way_to_constrain_an_answer_is_followed(served: Served) -> None:
     assert re.fullmatch("[ab]{3}/", asked(served, guided_regex="[ab]{3}/"))
 
 
-def test_nothing_is_read_where_nothing_is_asked_for() -> None:
+def test_without_constraints_no_grammar_is_compiled() -> None:
     for fields in ({}, {"grammar": ""}, {"grammar": None, "structured_outputs": {}}):
         assert read_constraint(validate(ConstraintRecord, fields)) == Constraint()
     with pytest.raises(ApiError, match="response_format"):
         read_constraint(ConstraintRecord(grammar=YES), "{}")
 
 
-def test_a_grammar_becomes_part_of_a_larger_one() -> None:
+def test_a_grammar_can_be_embedded_in_a_larger_one() -> None:
     grammar = 'start: "start" | /start\\/x/ start\n'
     assert as_rule(grammar, "inner") == 'inner: "start" | /start\\/x/ inner'

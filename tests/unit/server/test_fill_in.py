@@ -51,18 +51,18 @@ def written(tokenizer: Tokenizer, prompt: GapPrompt) -> str:
 
 
 @pytest.mark.parametrize("names", [QWEN, CODELLAMA], ids=["qwen", "codellama"])
-def test_tokens_for_a_gap_are_found_by_their_names(names: tuple[str, ...]) -> None:
+def test_fim_tokens_are_found_by_their_names(names: tuple[str, ...]) -> None:
     tokenizer = tokenizer_with(*names)
     found = find_fill_tokens(tokenizer)
     ids = [tokenizer.token_id(name) for name in names]
     assert found == FillTokens(*ids)  # type: ignore[arg-type]
 
 
-def test_some_of_the_tokens_are_not_enough() -> None:
+def test_incomplete_fim_tokens_are_not_used() -> None:
     assert find_fill_tokens(tokenizer_with(QWEN[0], QWEN[1], CODELLAMA[2])) is None
 
 
-def test_a_gap_is_between_its_marks_and_names_of_tokens_are_text() -> None:
+def test_a_gap_is_rendered_between_its_tokens_and_names_in_text_are_text() -> None:
     gap = GapPrompt("a <|fim_middle|>", "b")
     found = written(tokenizer_with(*QWEN), gap)
     assert found == "<|fim_prefix|>a <|fim_middle|><|fim_suffix|>b<|fim_middle|>"
@@ -70,7 +70,7 @@ def test_a_gap_is_between_its_marks_and_names_of_tokens_are_text() -> None:
     assert ids.count(tokenizer_with(*QWEN).token_id("<|fim_middle|>") or 0) == 1
 
 
-def test_other_files_come_before_the_gap() -> None:
+def test_other_files_precede_the_gap() -> None:
     gap = GapPrompt("a", "b", (ExtraFile(text="x", filename="x.py"),))
     assert written(tokenizer_with(*QWEN), gap) == (
         "<|repo_name|>repository\n<|file_sep|>x.py\nx<|file_sep|>file\n"

@@ -36,7 +36,7 @@ def refused(guard: Guard, **headers: str) -> int:
     return 0
 
 
-def test_names_of_this_computer_are_heard_and_others_refused() -> None:
+def test_host_names_of_this_computer_are_accepted_and_others_refused() -> None:
     own = ("localhost:8642", "LOCALHOST:8642", "127.0.0.1:8642", "[::1]:8642", "localhost.:8642")
     others = (
         *("", "localhost", "localhost:80", "evil.example:8642", "localhost.evil.example:8642"),
@@ -48,7 +48,7 @@ def test_names_of_this_computer_are_heard_and_others_refused() -> None:
     assert [host for host in others if refused(GUARD, host=host) != 403] == []
 
 
-def test_own_and_named_pages_may_use_the_server_and_others_not() -> None:
+def test_own_and_allowed_origins_may_use_the_server_and_others_not() -> None:
     own = ("http://localhost:8642", "http://127.0.0.1:8642", "http://[::1]:8642", PAGES)
     others = (
         *("", "null", "https://evil.example", "http://localhost:3000", "https://localhost:8642"),
@@ -58,7 +58,7 @@ def test_own_and_named_pages_may_use_the_server_and_others_not() -> None:
     assert [page for page in others if refused(GUARD, origin=page) != 403] == []
 
 
-def test_the_key_may_stand_in_either_header() -> None:
+def test_the_key_is_accepted_in_either_header() -> None:
     assert refused(GUARD, **{"x-api-key": "", "authorization": "Bearer the key"}) == 0
     assert refused(GUARD, **{"x-api-key": "", "authorization": "bearer the key"}) == 0
     for wrong in ({"x-api-key": "the kex"}, {"x-api-key": ""}, {"x-api-key": "ключ"}):
@@ -71,7 +71,7 @@ def test_the_key_may_stand_in_either_header() -> None:
     assert refused(GUARD, authorization="Basic dGhlIGtleQ==", **{"x-api-key": ""}) == 401
 
 
-def test_two_hosts_are_none() -> None:
+def test_two_host_headers_are_refused() -> None:
     raw = [(b"host", b"localhost:8642"), (b"host", b"localhost:8642"), (b"x-api-key", b"the key")]
     with pytest.raises(ApiError):
         GUARD.check("GET", "/v1/models", Headers(raw=raw))
@@ -94,7 +94,7 @@ def test_a_body_of_two_lengths_is_refused_and_the_connection_closed(served: Serv
     assert b"both Content-Length" in reply
 
 
-def test_everywhere_means_the_addresses_of_this_computer() -> None:
+def test_a_wildcard_address_means_the_addresses_of_this_computer() -> None:
     own = ("Tower", "192.168.7.9")
     assert known_hosts("0.0.0.0", own) >= {"tower", "192.168.7.9", "localhost"}
     assert "tower" not in known_hosts("127.0.0.1", own)
@@ -105,20 +105,20 @@ def test_everywhere_means_the_addresses_of_this_computer() -> None:
     assert not is_loopback("tower")
 
 
-def test_nobody_serves_other_computers_without_a_key() -> None:
+def test_other_computers_are_not_served_without_a_key() -> None:
     nothing = SleepingModel(SharedEngine(start_engine), print)
     with pytest.raises(RequestError, match="no key"):
         Server(ServerOptions("0.0.0.0"), Client, nothing, print)
 
 
-def test_a_name_that_was_bound_anew_is_refused(served: Served, guarded: Served) -> None:
+def test_a_rebound_name_is_refused(served: Served, guarded: Served) -> None:
     for server in (served, guarded):
         reply = server.get("/v1/models", host=f"evil.example:{server.port}")
         assert reply.status_code == 403
         assert reply.json()["error"]["code"] == "host_refused"
 
 
-def test_a_foreign_page_is_refused_and_gets_no_cors(served: Served) -> None:
+def test_a_foreign_origin_is_refused_and_gets_no_cors_headers(served: Served) -> None:
     reply = served.get("/v1/models", origin="https://evil.example")
     assert reply.status_code == 403
     assert "access-control-allow-origin" not in reply.headers
@@ -127,7 +127,7 @@ def test_a_foreign_page_is_refused_and_gets_no_cors(served: Served) -> None:
     assert "access-control-allow-origin" not in own.headers
 
 
-def test_a_named_page_gets_cors_and_a_preflight(served: Served) -> None:
+def test_an_allowed_origin_gets_cors_headers_and_a_preflight(served: Served) -> None:
     reply = served.get("/v1/models", origin=PAGES)
     assert reply.headers["access-control-allow-origin"] == PAGES
     assert reply.headers["vary"] == "Origin"
@@ -144,7 +144,7 @@ def test_a_named_page_gets_cors_and_a_preflight(served: Served) -> None:
     assert foreign.startswith("http/1.1 403")
 
 
-def test_elsewhere_a_key_is_made_printed_and_needed(guarded: Served) -> None:
+def test_on_other_addresses_a_key_is_made_printed_and_required(guarded: Served) -> None:
     assert len(guarded.key) >= 30
     without = {"x-api-key": ""}
     assert guarded.get("/v1/models", **without).status_code == 401
@@ -157,7 +157,7 @@ def test_elsewhere_a_key_is_made_printed_and_needed(guarded: Served) -> None:
     assert guarded.get("/health", **without).status_code == 200
 
 
-def test_the_machines_own_name_is_heard_where_all_addresses_are(guarded: Served) -> None:
+def test_the_machines_own_name_is_accepted_on_a_wildcard_address(guarded: Served) -> None:
     host = f"{socket.gethostname()}:{guarded.port}"
     assert guarded.get("/v1/models", host=host).status_code == 200
 
@@ -180,7 +180,7 @@ def test_a_chunked_body_that_is_too_large_is_refused(served: Served) -> None:
     assert reply.status_code == 413
 
 
-def test_who_sends_all_before_it_reads_learns_why_it_is_refused(
+def test_a_client_that_sends_everything_before_reading_learns_why_it_is_refused(
     served: Served, guarded: Served
 ) -> None:
     for server, path, num_bytes, status in (
@@ -204,7 +204,7 @@ def status_behind(server: Served, path: str, num_bytes: int) -> int:
         return reply.status
 
 
-def test_a_body_of_too_many_parts_keeps_nobody_waiting(served: Served) -> None:
+def test_a_body_of_too_many_parts_is_refused_quickly(served: Served) -> None:
     for part in ("[]", "{}", '""', '{"a":1}'):
         body = f'{{"a":[{",".join([part] * (7 * (1 << 20) // (len(part) + 1)))}]}}'
         began_s = time.monotonic()
@@ -214,14 +214,14 @@ def test_a_body_of_too_many_parts_keeps_nobody_waiting(served: Served) -> None:
         assert time.monotonic() - began_s < 20  # parsed, it would be some seconds of the processor
 
 
-def test_what_stands_in_texts_counts_as_no_parts(served: Served) -> None:
+def test_brackets_within_strings_count_as_no_parts(served: Served) -> None:
     for text in ("x, [{ ", '\\"', "\\\\"):
         body = json.dumps({"content": text * 100_000, "add_special": False, "more": []}).encode()
         assert "parts" not in served.post("/tokenize", body).text
         assert "JSON" in served.post("/tokenize", body[:-20]).text
 
 
-def test_a_head_that_is_too_large_is_refused(served: Served) -> None:
+def test_too_large_a_request_head_is_refused(served: Served) -> None:
     head = f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nX-More: {'x' * (1 << 17)}"
     with suppress(ConnectionResetError):  # it may be closed while we write
         assert b" 400 " in served.raw(head.encode())[:20]

@@ -42,7 +42,7 @@ def deep(levels: int) -> dict[str, Any]:
     return schema
 
 
-def test_a_schema_out_of_bounds_is_refused_with_its_place() -> None:
+def test_a_schema_beyond_the_limits_is_refused_with_its_position() -> None:
     for schema, reason in (
         ({"description": "x" * MOST_BYTES}, "bytes"),
         (deep(MOST_DEPTH), "deep"),
@@ -57,7 +57,7 @@ def test_a_schema_out_of_bounds_is_refused_with_its_place() -> None:
         assert caught.value.param == "response_format.json_schema.schema"
 
 
-def test_schemas_within_bounds_pass() -> None:
+def test_schemas_within_the_limits_are_accepted() -> None:
     check_schema(PERSON, "schema")
     check_schema(deep(MOST_DEPTH - 1), "schema")
     check_schema({"properties": {"$ref": {"type": "string"}, "enum": {"enum": ["a"]}}}, "schema")
@@ -76,23 +76,23 @@ def test_an_answer_matches_its_schema() -> None:
         assert not matches(found, text)
 
 
-def test_any_object_is_an_object() -> None:
+def test_json_object_accepts_any_object() -> None:
     assert matches(grammar(ANY_OBJECT), '{"a": [1, {"b": null}]}')
     assert not matches(grammar(ANY_OBJECT), "[]")
 
 
-def test_no_schema_is_no_grammar() -> None:
+def test_an_empty_schema_is_no_grammar() -> None:
     assert grammar("") == ""
 
 
-def test_an_answer_cant_lose_itself_in_spaces() -> None:
+def test_an_answer_cannot_loop_in_white_space() -> None:
     assert not matches(grammar(ANY_OBJECT), '{ "a":\n1}')
     own = {"type": "object", "x-guidance": {"whitespace_flexible": True}}
     assert not matches(grammar(json.dumps(own)), '{ "a":\n1}')
 
 
 @pytest.mark.parametrize("marks", [{}, CLOSE_ID], ids=["text", "tokens"])
-def test_a_thought_before_an_answer_is_free(marks: dict[str, int]) -> None:
+def test_reasoning_before_an_answer_is_unconstrained(marks: dict[str, int]) -> None:
     begun = grammar('{"type": "integer"}', ReasoningState.BEGUN, **marks)
     assert matches(begun, "so {it} is\n</think>\n\n5", marks)
     assert not matches(begun, "so </think>five", marks)
@@ -130,7 +130,7 @@ def test_tags_around_an_answer_are_allowed(with_tokens: bool) -> None:
     assert not is_allowed("so<|/A|><|R|>five")
 
 
-def test_reasoning_may_be_a_message_of_its_own() -> None:
+def test_reasoning_may_be_a_separate_message() -> None:
     tags = ReasoningFormat(
         "<|channel|>analysis<|message|>",
         "<|end|>",
@@ -165,13 +165,13 @@ UNENFORCED = {
 
 
 @pytest.mark.parametrize("schema", CASES.values(), ids=CASES)
-def test_keywords_that_say_nothing_are_no_obstacle(schema: dict[str, Any]) -> None:
+def test_annotations_are_ignored(schema: dict[str, Any]) -> None:
     refuse_unenforced({"properties": {"x": schema}}, "schema")
     assert unenforced_places({"properties": {"x": schema}}, "schema") == ()
     assert matches(grammar(json.dumps({"type": "object", "properties": {"x": schema}})), "{}")
 
 
-def test_a_keyword_that_cant_be_enforced_is_named_with_its_place() -> None:
+def test_an_unenforceable_keyword_is_named_with_its_position() -> None:
     for reason, schema in UNENFORCED.items():
         place = next(iter(set(schema) - {"type"}), "type")
         with pytest.raises(ApiError, match=reason) as caught:
@@ -182,18 +182,18 @@ def test_a_keyword_that_cant_be_enforced_is_named_with_its_place() -> None:
         assert named.startswith(f"`tools[0].properties.x.{place}`")
 
 
-def test_patterns_that_only_look_like_more_are_enforced() -> None:
+def test_patterns_that_only_look_unsupported_are_enforced() -> None:
     for pattern in (r"[\b(?=]", r"\\b", r"a\(?!", r"(?<year>\d+)", r"\p{Lu}[[a]"):
         schema = {"type": "string", "pattern": pattern}
         assert enforced_schema(schema, is_lenient=True) == (schema, ())
 
 
-def test_values_are_not_read_as_schemas() -> None:
+def test_values_are_not_interpreted_as_schemas() -> None:
     schema = {"properties": {"pattern": {"enum": [{"not": 1}]}}, "const": {"uniqueItems": False}}
     assert enforced_schema(schema, is_lenient=True) == (schema, ())
 
 
-def test_a_tool_whose_schema_cant_be_enforced_is_called_all_the_same(served: Served) -> None:
+def test_a_tool_with_an_unenforceable_schema_can_be_called_nevertheless(served: Served) -> None:
     properties = dict(enumerate(UNENFORCED.values())) | {"broken": {"pattern": "("}}
     parameters = {
         "type": "object",
@@ -212,7 +212,7 @@ def test_a_tool_whose_schema_cant_be_enforced_is_called_all_the_same(served: Ser
     [{"type": "string", "pattern": "("}, {"type": "integer", "minimum": 5, "maximum": 3}],
     ids=["pattern", "bounds"],
 )
-def test_a_schema_that_cant_be_compiled_is_refused_without_the_grammars_place(
+def test_a_schema_that_cannot_be_compiled_is_refused_without_positions_of_the_grammar(
     served: Served, schema: dict[str, Any]
 ) -> None:
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}

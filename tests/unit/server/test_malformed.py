@@ -152,7 +152,7 @@ def send_all(served: ServedProcess) -> None:
 LONG = {"model": "", "max_tokens": 4, "messages": [{"role": "user", "content": "a fox " * 20_000}]}
 
 
-def test_a_prompt_that_is_too_long_is_refused_in_words_that_clients_know(served: Served) -> None:
+def test_too_long_a_prompt_is_refused_with_the_message_that_clients_know(served: Served) -> None:
     reply = served.post("/v1/chat/completions", LONG)
     error = reply.json()["error"]
     assert (reply.status_code, error["code"]) == (400, "context_length_exceeded"), error

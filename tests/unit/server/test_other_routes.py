@@ -11,7 +11,7 @@ MODEL = "llama-pebble"
 PROMPT = "Once upon a time"
 
 
-def test_tokens_are_a_prompt_as_their_text_is(served: Served) -> None:
+def test_a_prompt_of_tokens_equals_its_text(served: Served) -> None:
     token_ids = served.post("/tokenize", {"content": PROMPT, "add_special": True}).json()["tokens"]
     options = {"temperature": 0, "max_tokens": 8}
     by_text = served.post("/v1/completions", {"prompt": PROMPT, **options}).json()
@@ -20,7 +20,7 @@ def test_tokens_are_a_prompt_as_their_text_is(served: Served) -> None:
     assert by_text["usage"]["prompt_tokens"] == len(token_ids)
 
 
-def test_several_prompts_are_answered_in_their_order(served: Served) -> None:
+def test_several_prompts_are_answered_in_order(served: Served) -> None:
     options = {"temperature": 0, "max_tokens": 6}
     prompts = [PROMPT, "The king and the"]
     together = served.post("/v1/completions", {"prompt": prompts, **options}).json()
@@ -31,7 +31,7 @@ def test_several_prompts_are_answered_in_their_order(served: Served) -> None:
     assert [choice["text"] for choice in together["choices"]] == alone
 
 
-def test_probabilities_of_a_completion_have_their_places(served: Served) -> None:
+def test_log_probabilities_of_a_completion_have_offsets(served: Served) -> None:
     body = {"prompt": PROMPT, "temperature": 0, "max_tokens": 10, "logprobs": 2}
     whole = served.post("/v1/completions", body).json()["choices"][0]
     found = whole["logprobs"]
@@ -46,7 +46,7 @@ def test_probabilities_of_a_completion_have_their_places(served: Served) -> None
     assert offsets == found["text_offset"]
 
 
-def test_a_gap_is_refused_by_its_field_where_a_model_has_no_tokens_for_it(served: Served) -> None:
+def test_a_gap_is_refused_by_its_field_if_a_model_has_no_fim_tokens(served: Served) -> None:
     body = {"prompt": PROMPT, "max_tokens": 1, "suffix": "the end"}
     assert served.error("/v1/completions", body, 400)["param"] == "suffix"
     body = {"input_prefix": "def f(", "input_suffix": "return x", "n_predict": 1}
@@ -56,14 +56,14 @@ def test_a_gap_is_refused_by_its_field_where_a_model_has_no_tokens_for_it(served
     )
 
 
-def test_a_token_that_is_none_of_the_models_is_refused(served: Served) -> None:
+def test_an_invalid_token_id_is_refused(served: Served) -> None:
     for token in (10**6, -5):
         error = served.error("/v1/completions", {"prompt": [token], "max_tokens": 1}, 400)
         assert str(token) in error["message"]
         served.error("/detokenize", {"tokens": [token]}, 400)
 
 
-def test_the_loaded_model_answers_for_one_that_isnt_here(served: Served) -> None:
+def test_the_loaded_model_answers_for_an_unknown_name(served: Served) -> None:
     body = {
         "model": "gpt-99",
         "max_tokens": "4",  # as some clients write numbers
@@ -78,7 +78,7 @@ def test_the_loaded_model_answers_for_one_that_isnt_here(served: Served) -> None
     assert served.get("/models").json() == served.get("/v1/models").json()
 
 
-def test_a_strict_server_names_the_models_that_are_here(guarded: Served) -> None:
+def test_a_strict_server_lists_the_installed_models(guarded: Served) -> None:
     body = {"model": "gpt-99", "messages": [{"role": "user", "content": "Hello"}]}
     error = guarded.error("/v1/chat/completions", body, 404)
     assert error["code"] == "model_not_found"
@@ -87,25 +87,25 @@ def test_a_strict_server_names_the_models_that_are_here(guarded: Served) -> None
     assert len(guarded.error("/chat/completions", long, 404)["message"]) < 300
 
 
-def test_a_conversation_that_is_far_too_long_stops_nobody(served: Served) -> None:
+def test_a_conversation_far_too_long_blocks_nobody(served: Served) -> None:
     body = {"messages": [{"role": "user", "content": "a b " * 140_000}], "max_tokens": 1}
     for path in ("/v1/chat/completions", "/apply-template", "/v1/messages/count_tokens"):
         reply = served.post(path, body)
         assert (path, reply.status_code, "characters" in reply.text) == (path, 400, True)
 
 
-def test_embeddings_are_refused_in_words(served: Served) -> None:
+def test_embeddings_are_refused_with_a_message(served: Served) -> None:
     error = served.error("/v1/embeddings", {"input": "Hello"}, 501)
     assert "embedding" in error["message"]
 
 
-def test_tokens_become_their_text_again(served: Served) -> None:
+def test_detokenize_restores_the_text(served: Served) -> None:
     for text in ("Hello there, cat!", "naïve ☃ 🙂", ""):
         tokens = served.post("/tokenize", {"content": text}).json()["tokens"]
         assert served.post("/detokenize", {"tokens": tokens}).json()["content"] == text
 
 
-def test_pieces_of_a_text_are_text_or_bytes(served: Served) -> None:
+def test_pieces_of_tokenize_are_text_or_bytes(served: Served) -> None:
     reply = served.post("/tokenize", {"content": "cat 🙂", "with_pieces": True}).json()
     written = b"".join(
         one["piece"].encode() if isinstance(one["piece"], str) else bytes(one["piece"])
@@ -114,7 +114,7 @@ def test_pieces_of_a_text_are_text_or_bytes(served: Served) -> None:
     assert written.decode() == "cat 🙂"
 
 
-def test_the_template_shows_what_the_model_reads(served: Served) -> None:
+def test_apply_template_returns_the_prompt(served: Served) -> None:
     messages = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}]
     prompt = served.post("/apply-template", {"messages": messages}).json()["prompt"]
     assert "Hello" in prompt
@@ -124,7 +124,7 @@ def test_the_template_shows_what_the_model_reads(served: Served) -> None:
     assert abs(answer["usage"]["prompt_tokens"] - len(token_ids)) <= 1  # the first token
 
 
-def test_system_and_developer_messages_in_the_middle_are_read_at_their_place(
+def test_system_and_developer_messages_in_the_middle_keep_their_place(
     served: Served,
 ) -> None:
     texts = [("system", "Rule one"), ("developer", "Rule two"), ("user", "Question one")]
@@ -143,7 +143,7 @@ def test_system_and_developer_messages_in_the_middle_are_read_at_their_place(
         assert places == sorted(places)
 
 
-def test_health_and_metrics_can_be_watched(served: Served) -> None:
+def test_health_and_metrics_are_served(served: Served) -> None:
     assert served.get("/health").json() == {"status": "ok"}
     served.chat("Hello there", max_tokens=5)
     text = served.get("/metrics").text
@@ -155,7 +155,7 @@ def test_health_and_metrics_can_be_watched(served: Served) -> None:
     assert 'path="/v1/chat/completions",status="200"' in text
 
 
-def test_an_address_that_isnt_here_is_an_error_in_openais_form(served: Served) -> None:
+def test_an_unknown_route_is_an_error_in_openais_format(served: Served) -> None:
     served.error("/v1/nothing", {}, 404)
     reply = served.get("/v1/chat/completions")
     assert reply.status_code == 405
@@ -173,13 +173,13 @@ NO_OBJECTS = (
 )
 
 
-def test_what_is_no_json_object_is_refused(served: Served) -> None:
+def test_a_body_that_is_no_json_object_is_refused(served: Served) -> None:
     for path in ("/v1/chat/completions", "/v1/completions", "/tokenize", "/apply-template"):
         for body in NO_OBJECTS:
             assert served.error(path, body, 400)["type"] == "invalid_request_error", body[:30]
 
 
-def test_a_completion_in_llama_servers_form_is_the_same_text(served: Served) -> None:
+def test_a_completion_in_llama_servers_form_gives_the_same_text(served: Served) -> None:
     expected = served.post(
         "/v1/completions", {"prompt": PROMPT, "temperature": 0, "max_tokens": 12}
     ).json()
@@ -196,7 +196,7 @@ def test_a_completion_in_llama_servers_form_is_the_same_text(served: Served) -> 
     assert not any(delta["stop"] for delta in deltas)
 
 
-def test_several_prompts_and_grammars_are_known_there_too(served: Served) -> None:
+def test_llama_servers_route_accepts_several_prompts_and_grammars(served: Served) -> None:
     body = {"prompt": [PROMPT, "The king"], "n_predict": 4, "grammar": 'root ::= "yes"'}
     assert [one["content"] for one in served.post("/completion", body).json()] == ["yes", "yes"]
     wanted = {"prompt": PROMPT, "max_tokens": 8, "grammar": 'root ::= "no"'}
@@ -204,7 +204,7 @@ def test_several_prompts_and_grammars_are_known_there_too(served: Served) -> Non
     assert served.error("/completion", {"n_predict": 4}, 400)["param"] == "prompt"
 
 
-def test_the_model_is_described_as_llama_server_does(served: Served) -> None:
+def test_props_describes_the_model_as_llama_server_does(served: Served) -> None:
     found = served.get("/props").json()
     listed = served.get("/v1/models").json()["data"][0]
     assert found["model_alias"] == listed["id"] == MODEL

@@ -115,7 +115,7 @@ def run(test: Callable[[Stage], Awaitable[None]], running: int = 2, waiting: int
     asyncio.run(play())
 
 
-def test_so_many_run_and_the_others_follow_in_their_order() -> None:
+def test_a_limited_number_of_answers_runs_and_others_follow_in_order() -> None:
     async def play(stage: Stage) -> None:
         ends = [asyncio.Event() for _ in range(4)]
         tasks = [asyncio.create_task(stage.answer(str(n), ONE, ends[n])) for n in range(4)]
@@ -133,7 +133,7 @@ def test_so_many_run_and_the_others_follow_in_their_order() -> None:
     run(play)
 
 
-def test_one_more_than_may_wait_is_refused() -> None:
+def test_a_full_queue_refuses_one_more() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
         tasks = [asyncio.create_task(stage.answer(str(n), ONE, end)) for n in range(3)]
@@ -149,7 +149,7 @@ def test_one_more_than_may_wait_is_refused() -> None:
     run(play, running=2, waiting=1)
 
 
-def test_who_leaves_the_queue_leaves_no_gap() -> None:
+def test_leaving_the_queue_leaves_no_gap() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
         first = asyncio.create_task(stage.answer("first", ONE, end))
@@ -170,7 +170,7 @@ def test_who_leaves_the_queue_leaves_no_gap() -> None:
     run(play, running=1)
 
 
-def test_who_leaves_just_as_its_turn_comes_leaves_no_gap() -> None:
+def test_leaving_the_queue_when_its_turn_comes_leaves_no_gap() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
 
@@ -191,7 +191,7 @@ def test_who_leaves_just_as_its_turn_comes_leaves_no_gap() -> None:
     run(play, running=1)
 
 
-def test_another_model_waits_for_the_last_answer_and_later_ones_for_it() -> None:
+def test_a_request_for_another_model_waits_for_the_last_answer_and_later_ones_wait_for_it() -> None:
     async def play(stage: Stage) -> None:
         ends = {name: asyncio.Event() for name in ("a", "b", "c")}
         a = asyncio.create_task(stage.answer("a", ONE, ends["a"]))
@@ -213,7 +213,7 @@ def test_another_model_waits_for_the_last_answer_and_later_ones_for_it() -> None
     run(play)
 
 
-def test_a_model_that_doesnt_fit_is_told_and_others_go_on() -> None:
+def test_a_model_that_doesnt_fit_is_reported_and_other_requests_continue() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
         end.set()
@@ -228,7 +228,7 @@ def test_a_model_that_doesnt_fit_is_told_and_others_go_on() -> None:
     run(play)
 
 
-def test_a_lost_engine_answers_no_more() -> None:
+def test_a_lost_engine_answers_no_requests() -> None:
     async def play(stage: Stage) -> None:
         answering = Answering(stage.client, stage.models, stage.queue, SessionPool(4), Limits())
         stage.engine.lose()
@@ -246,7 +246,7 @@ def say(*texts: str) -> tuple[ChatMessage, ...]:
     return tuple(ChatMessage(roles[place % 2], text) for place, text in enumerate(texts))
 
 
-def test_a_conversation_gets_its_session_and_its_tokens_again() -> None:
+def test_a_continued_conversation_gets_its_session_and_tokens_again() -> None:
     pool = SessionPool(4)
     with pool.lease(say("a"), ()) as first:
         first.update((*say("a"), ChatMessage(Role.ASSISTANT, "b", (7, 8))))
@@ -261,7 +261,7 @@ def test_a_conversation_gets_its_session_and_its_tokens_again() -> None:
         assert all(not message.token_ids for message in changed.messages)
 
 
-def test_a_question_that_is_asked_again_gets_its_session() -> None:
+def test_a_repeated_question_gets_its_session() -> None:
     pool = SessionPool(4)
     with pool.lease(say("a"), ()) as first:
         first.update(say("a", "b"))
@@ -271,7 +271,7 @@ def test_a_question_that_is_asked_again_gets_its_session() -> None:
             assert beside.session_id != first.session_id
 
 
-def test_a_full_pool_gives_the_session_that_rested_longest() -> None:
+def test_a_full_pool_reuses_the_session_idle_longest() -> None:
     pool = SessionPool(2)
     sessions = []
     for text in ("a", "b", "c", "d"):
@@ -281,7 +281,7 @@ def test_a_full_pool_gives_the_session_that_rested_longest() -> None:
     assert sessions[2:] == sessions[:2]
 
 
-def test_tokens_are_told_apart_like_messages() -> None:
+def test_prompts_of_tokens_are_distinguished_like_messages() -> None:
     pool = SessionPool(4)
     with pool.lease((), (1, 2, 3)) as first:
         first.update((1, 2, 3, 4, 5))
@@ -302,7 +302,7 @@ async def counting(name: str, count: int, closed: list[str]) -> AsyncGenerator[s
         closed.append(name)
 
 
-def test_answers_are_merged_and_one_that_fails_ends_all() -> None:
+def test_answers_are_interleaved_and_a_failed_one_ends_all() -> None:
     async def play() -> None:
         closed: list[str] = []
         found = [item async for item in merge([counting(n, 3, closed) for n in "ab"])]

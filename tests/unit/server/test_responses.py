@@ -19,7 +19,7 @@ ASK: dict[str, Any] = {
 END_ID = 1  # of Pebble
 
 
-def test_a_conversation_that_is_too_long_is_cut_only_where_that_is_wanted(served: Served) -> None:
+def test_a_conversation_that_is_too_long_is_truncated_only_on_request(served: Served) -> None:
     turns = [("user", "cat " * 600), ("assistant", "Yes."), ("user", "dog " * 600)]
     long = {**ASK, "input": [{"role": role, "content": text} for role, text in turns]}
     assert "1,024" in served.error("/v1/responses", long, 400)["message"]
@@ -28,12 +28,12 @@ def test_a_conversation_that_is_too_long_is_cut_only_where_that_is_wanted(served
     assert reply["truncation"] == "auto"
 
 
-def test_a_wrong_field_is_refused_in_openais_form(served: Served) -> None:
+def test_a_wrong_field_is_refused_in_openais_format(served: Served) -> None:
     error = served.error("/v1/responses", {**ASK, "background": True}, 400)
     assert (error["type"], error["param"]) == ("invalid_request_error", "background")
 
 
-def test_items_are_turns() -> None:
+def test_input_items_become_turns() -> None:
     body = {
         "instructions": "Be brief.",
         "input": [
@@ -64,7 +64,7 @@ def test_items_are_turns() -> None:
     assert request.chat.settings.thinks is False
 
 
-def test_tools_that_nobody_here_runs_are_left_out_and_named(served: Served) -> None:
+def test_hosted_tools_are_omitted_and_named(served: Served) -> None:
     hosted = [{"type": "web_search"}, {"type": "namespace", "name": "agents", "tools": []}]
     body = {"input": "Hi", "max_output_tokens": 4, "tools": hosted, "metadata": {"mine": "1"}}
     response = served.post("/v1/responses", body).json()

@@ -18,7 +18,7 @@ def message_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", TEMPLATED)
-def test_a_call_of_a_learned_form_matches_its_schema_and_can_be_sent_back(
+def test_a_call_in_a_learned_format_matches_its_schema_and_can_be_returned(
     guarded: Served, name: str
 ) -> None:
     options = {"model": name, "temperature": 0, "max_tokens": 160, "tools": [TOOL, CLOCK]}

@@ -47,7 +47,7 @@ def loaded_by(command: LoadModel | LoadRemote) -> ModelLoaded:
     return replace(found, place="the lab") if isinstance(command, LoadRemote) else found
 
 
-def test_another_machines_model_isnt_offered_to_programs() -> None:
+def test_a_remote_model_isnt_offered_to_programs() -> None:
     async def work() -> None:
         shared = SharedEngine(start)
         window = shared.start(lambda _event: None)
@@ -66,7 +66,7 @@ def test_another_machines_model_isnt_offered_to_programs() -> None:
     asyncio.run(work())
 
 
-def test_a_sleeping_model_of_another_machine_isnt_woken_by_programs() -> None:
+def test_a_suspended_remote_model_isnt_resumed_by_programs() -> None:
     shared = SharedEngine(start)
     window = shared.start(lambda _event: None)
     source = SleepingModel(shared, lambda: None)

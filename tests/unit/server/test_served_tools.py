@@ -40,7 +40,7 @@ def outcome(answer: dict[str, Any]) -> tuple[Any, ...]:
     return message["content"], calls, choice["finish_reason"]
 
 
-def test_clients_at_once_keep_their_tools_and_stops_apart(served: Served) -> None:
+def test_concurrent_clients_keep_their_tools_and_stop_strings(served: Served) -> None:
     weather = {"type": "function", "function": {"name": "weather"}}
     clock = {"type": "function", "function": {"name": "clock"}}
     requests: list[dict[str, Any]] = [
@@ -68,7 +68,7 @@ def test_clients_at_once_keep_their_tools_and_stops_apart(served: Served) -> Non
             assert list(together) == alone
 
 
-def test_a_conversation_goes_on_behind_a_call_without_reading_it_again(served: Served) -> None:
+def test_a_conversation_continues_after_a_call_without_another_prefill(served: Served) -> None:
     question = {**QUESTION, "content": "How will the weather in Rome be tomorrow?"}
     first = asked(served, question, tool_choice="required", parallel_tool_calls=False)
     message = first["choices"][0]["message"]
@@ -95,12 +95,12 @@ def test_tool_choice_none_describes_no_function(served: Served) -> None:
     assert "tool_calls" not in none["choices"][0]["message"]
 
 
-def test_a_prompt_that_describes_functions_is_shown(served: Served) -> None:
+def test_apply_template_shows_the_described_functions(served: Served) -> None:
     reply = served.post("/apply-template", {"messages": [QUESTION], "tools": [TOOL]})
     assert '"name": "weather"' in reply.json()["prompt"]
 
 
-def test_a_json_object_begins_as_one(served: Served) -> None:
+def test_a_json_object_begins_with_a_brace(served: Served) -> None:
     answer = served.chat("Give me JSON.", max_tokens=5, response_format={"type": "json_object"})
     assert answer["choices"][0]["message"]["content"].startswith("{")
 
@@ -113,7 +113,7 @@ def test_a_stream_with_a_schema_is_json(served: Served) -> None:
     assert set(json.loads(text)) == {"name", "old"}
 
 
-def test_a_schema_that_cant_be_used_is_a_bad_request(served: Served) -> None:
+def test_an_unusable_schema_is_a_bad_request(served: Served) -> None:
     for schema, said in (
         ({"$ref": "https://example.com"}, "isn't fetched"),
         ({"type": "string", "pattern": "(?=a)"}, "look-around"),
@@ -125,7 +125,7 @@ def test_a_schema_that_cant_be_used_is_a_bad_request(served: Served) -> None:
             assert said in served.error("/v1/chat/completions", body, 400)["message"]
 
 
-def test_parameters_of_functions_are_objects_within_bounds() -> None:
+def test_function_parameters_are_objects_within_limits() -> None:
     far = {"properties": {"a": {"$ref": "http://x"}}}
     for parameters in (
         far,
@@ -137,7 +137,7 @@ def test_parameters_of_functions_are_objects_within_bounds() -> None:
         assert caught.value.param == "tools[0].function.parameters"
 
 
-def test_arguments_that_may_be_null_are_objects_too(served: Served) -> None:
+def test_nullable_parameters_are_objects_too(served: Served) -> None:
     parameters = {"type": ["object", "null"], "properties": {"a": {"type": "null"}}}
     function = {"name": "f", "parameters": parameters}
     tools = [{"type": "function", "function": function}]
@@ -146,7 +146,7 @@ def test_arguments_that_may_be_null_are_objects_too(served: Served) -> None:
     assert isinstance(json.loads(call["function"]["arguments"]), dict)
 
 
-def test_functions_have_bounds_together(served: Served) -> None:
+def test_functions_have_a_common_limit(served: Served) -> None:
     function = {"name": "f", "parameters": {"properties": {"a": {"description": "x" * 60_000}}}}
     tools = [{"type": "function", "function": function}] * 9
     error = served.error("/v1/chat/completions", {"messages": [QUESTION], "tools": tools}, 400)

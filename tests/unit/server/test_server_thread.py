@@ -92,7 +92,7 @@ def window(request: pytest.FixtureRequest) -> Iterator[Window]:
     found.close()
 
 
-def test_programs_use_what_the_window_has_loaded(window: Window) -> None:
+def test_programs_use_the_model_loaded_in_the_window(window: Window) -> None:
     reply = window.ask()
     assert reply.status_code == 503
     assert "No model" in reply.json()["error"]["message"]
@@ -116,7 +116,7 @@ def test_programs_use_what_the_window_has_loaded(window: Window) -> None:
     assert not window.failures
 
 
-def test_an_address_that_is_taken_is_told_to_the_window(window: Window) -> None:
+def test_a_port_in_use_is_reported_to_the_window(window: Window) -> None:
     port = int(window.address.rpartition(":")[2])
     failures: list[MedusaError] = []
     server = Server(
@@ -150,7 +150,7 @@ def connect(window: Window) -> socket.socket:
 
 
 @impatient
-def test_a_request_that_doesnt_arrive_is_given_up(window: Window) -> None:
+def test_an_incomplete_request_is_given_up(window: Window) -> None:
     text = request_text(window)
     for half in (b"", text[:20]):
         with connect(window) as connection:
@@ -162,7 +162,7 @@ def test_a_request_that_doesnt_arrive_is_given_up(window: Window) -> None:
 
 
 @impatient
-def test_a_request_behind_another_one_has_to_arrive_too(window: Window) -> None:
+def test_a_pipelined_request_must_be_completed_too(window: Window) -> None:
     text = request_text(window)
     with connect(window) as connection:
         connection.sendall(text)
@@ -173,7 +173,7 @@ def test_a_request_behind_another_one_has_to_arrive_too(window: Window) -> None:
 
 
 @impatient
-def test_who_doesnt_read_is_dropped_and_its_rows_are_free(window: Window) -> None:
+def test_a_client_that_doesnt_read_is_disconnected_and_its_rows_are_freed(window: Window) -> None:
     window.load()
     endless = {"max_tokens": 900, "logit_bias": {"1": -100}, "stream": True}
     with connect(window) as connection:

@@ -61,7 +61,7 @@ def asks(session: str) -> Generate:
     return Generate(session, "r", HELLO)
 
 
-def test_everybody_gets_the_events_of_their_own_sessions() -> None:
+def test_every_user_gets_the_events_of_its_own_sessions() -> None:
     stage = Stage()
     stage.owned.submit(asks("window"))
     stage.guest.submit(asks("program"))
@@ -71,7 +71,7 @@ def test_everybody_gets_the_events_of_their_own_sessions() -> None:
     assert [event.session_id for event in stage.guest_events] == ["program"]
 
 
-def test_all_learn_which_model_is_loaded_and_who_joins_later_does_too() -> None:
+def test_all_users_learn_which_model_is_loaded_even_if_they_join_later() -> None:
     stage = Stage()
     stage.engines[0].send(LOADED)
     later: list[Event] = []
@@ -86,7 +86,7 @@ def test_all_learn_which_model_is_loaded_and_who_joins_later_does_too() -> None:
 
 
 @pytest.mark.expects_errors
-def test_an_owner_who_fails_at_an_event_loses_nobody_else_any() -> None:
+def test_a_user_that_fails_at_an_event_affects_no_other() -> None:
     def fail(_: Event) -> None:
         raise MemoryError
 
@@ -96,7 +96,7 @@ def test_an_owner_who_fails_at_an_event_loses_nobody_else_any() -> None:
     assert LOADED in stage.guest_events
 
 
-def test_who_leaves_takes_their_own_answers_along_and_nothing_else() -> None:
+def test_a_leaving_user_cancels_only_its_own_answers() -> None:
     stage = Stage()
     stage.owned.submit(asks("window"))
     stage.guest.submit(asks("program"))

@@ -145,7 +145,7 @@ def read(name: str, text: str, cuts: list[int]) -> Found:
     return collected([*parts, *reader.finish()])
 
 
-def test_calls_are_read_from_text_that_comes_at_once_or_by_characters() -> None:
+def test_calls_are_parsed_from_whole_texts_and_single_characters() -> None:
     for name, text, found in READ:
         assert read(name, text, []) == found
         assert read(name, text, list(range(len(text)))) == found
@@ -172,7 +172,7 @@ def cuts(chance: random.Random) -> list[int]:
     return chance.choices(range(300), k=chance.randint(0, 20))
 
 
-def test_calls_are_the_same_however_the_text_is_cut() -> None:
+def test_calls_dont_depend_on_the_chunks_of_the_text() -> None:
     chance = random.Random(1)
     for name in sorted(FORMATS) * 6:
         text = pieces(chance)
@@ -181,7 +181,7 @@ def test_calls_are_the_same_however_the_text_is_cut() -> None:
         assert calls or found == text
 
 
-def test_damaged_calls_are_the_same_however_the_text_is_cut() -> None:
+def test_damaged_calls_dont_depend_on_the_chunks_of_the_text() -> None:
     chance = random.Random(2)
     for name in sorted(FORMATS) * 5:
         text = "So: " + both_calls(name)
@@ -194,7 +194,7 @@ def test_damaged_calls_are_the_same_however_the_text_is_cut() -> None:
         assert whole[1] or whole[0] == text
 
 
-def test_arguments_come_while_they_are_written() -> None:
+def test_arguments_are_streamed_while_they_are_written() -> None:
     reader = ToolCallParser(FORMATS["hermes"], TOOLS, lambda: "id")
     assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
     assert list(reader.push(': {"ci')) == [CallStarted(0, "id", "weather"), CallDelta(0, '{"ci')]
@@ -217,7 +217,7 @@ def json_value(chance: random.Random, depth: int = 0) -> object:
             return chance.choice((None, True, 0, -7, 1 << 70, 0.5, *JSON_TEXTS[:7]))
 
 
-def test_arguments_are_json_on_one_line_however_they_were_written() -> None:
+def test_arguments_become_json_on_one_line_however_they_were_written() -> None:
     chance = random.Random(3)
     for name in JSON_FORMATS * 8:
         values = {key: json_value(chance) for key in chance.sample(JSON_TEXTS, 3)}
@@ -255,19 +255,19 @@ def test_line_breaks_between_bare_keys_are_dropped() -> None:
         )
 
 
-def test_an_object_that_is_no_call_comes_while_it_is_written() -> None:
+def test_an_object_that_is_no_call_is_streamed_as_text() -> None:
     for text in ('{"name": "Bob", "age', '{"city": "Ulm"'):
         reader = ToolCallParser(FORMATS["json"], TOOLS)
         assert collected(reader.push(text)) == (text, [])
 
 
-def test_ids_of_calls_suit_mistral() -> None:
+def test_ids_of_calls_have_mistrals_form() -> None:
     ids = {new_call_id() for _ in range(20)}
     assert len(ids) == 20
     assert all(len(one) == 9 and one.isalnum() for one in ids)
 
 
-def test_python_that_is_more_than_a_call_is_none() -> None:
+def test_python_code_beyond_a_call_is_text() -> None:
     others = ("weather(1)", "weather(**a)", "weather(city=open('x'))", "rm()", "1")
     for text in (*others, "weather(city={1})"):
         assert (text, python_calls(text, NAMES)) == (text, [])
@@ -334,7 +334,7 @@ def free_text(name: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_a_grammar_enforces_calls_that_the_parser_reads(name: str) -> None:
+def test_a_grammar_produces_calls_that_the_parser_reads(name: str) -> None:
     for marks in all_marks(name):
         right, wrong = call(name, '{"city": "Ulm", "days": 2}'), call(name, '{"city": "Paris"}')
         forced, free = grammar(name, REQUIRED, marks), grammar(name, marks=marks)
@@ -355,7 +355,7 @@ def test_a_grammar_enforces_calls_that_the_parser_reads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_several_calls_come_only_where_they_may(name: str) -> None:
+def test_several_calls_are_generated_only_if_allowed(name: str) -> None:
     for marks in all_marks(name):
         first, both = call(name, '{"city": "Ulm"}'), both_calls(name)
         assert read(name, both, []) == ("", [_ULM, _CLOCK])
@@ -367,7 +367,7 @@ def test_several_calls_come_only_where_they_may(name: str) -> None:
             assert not matches(alone, both, marks)
 
 
-def test_a_named_function_is_the_only_one() -> None:
+def test_a_named_function_is_the_only_one_allowed() -> None:
     named = grammar("json", ToolChoice(ToolMode.REQUIRED, "clock"))
     assert matches(named, '{"name": "clock", "arguments": {}}')
     assert not matches(named, call("json", '{"city": "Ulm"}'))
@@ -391,7 +391,7 @@ RICH_TOOL = json.dumps({"name": "weather", "description": "", "parameters": RICH
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
-def test_schemas_of_all_kinds_are_enforced_in_every_form(name: str) -> None:
+def test_schemas_of_all_kinds_are_enforced_in_every_format(name: str) -> None:
     rules = (FORMATS[name], (RICH_TOOL,), REQUIRED, "", ReasoningState.NONE, {})
     made = answer_grammar(AnswerRules(*rules))
     values = {"unit": "C", "size": 3, "note": "n", "either": True, "anything": "x", "odd": 5}
@@ -433,7 +433,7 @@ INVALID_STRINGS = (
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
-def test_strings_match_their_schemas_in_every_form(name: str) -> None:
+def test_strings_match_their_schemas_in_every_format(name: str) -> None:
     marks = marks_of(name)
     rules = (FORMATS[name], (STRING_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
     made = answer_grammar(AnswerRules(*rules))
@@ -467,11 +467,11 @@ def test_patterns_of_schemas_are_searched_in_raw_strings() -> None:
         assert [text for text in (*bad, f"{good[0]}</p>") if matches(made, text)] == []
 
 
-def test_patterns_of_another_dialect_are_left_unchecked() -> None:
+def test_patterns_of_another_dialect_are_not_enforced() -> None:
     assert [one for one in FOREIGN if string_expression({"pattern": one}) != ""] == []
 
 
-def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
+def test_answers_without_calls_match_the_response_schema() -> None:
     for name in FORMATS:
         rules = (FORMATS[name], (WEATHER,), ToolChoice(), '{"type": "integer"}')
         either = answer_grammar(AnswerRules(*rules, ReasoningState.NONE, {}))
@@ -504,7 +504,7 @@ def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[obje
     return [*reader.step(first), *reader.finish(done(shown))]
 
 
-def test_tokens_without_text_mark_calls() -> None:
+def test_special_tokens_can_delimit_calls() -> None:
     mark, args = MARK_IDS["[TOOL_CALLS]"], MARK_IDS["[ARGS]"]
     texts = [(mark, b""), (1, b"clock"), (args, b""), (2, b"{}"), (END_ID, b"")]
     *parts, end = answered(texts, "clock{}", "mistral_args")
@@ -513,7 +513,7 @@ def test_tokens_without_text_mark_calls() -> None:
     assert end.finish is Finish.TOOL_CALLS
 
 
-def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
+def test_an_answer_cut_within_a_call_ends_by_length() -> None:
     reader = AnswerReader(
         THINK_TAGS, frozenset(), (), False, ToolCallParser(FORMATS["json"], TOOLS)
     )
@@ -525,7 +525,7 @@ def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
     assert end.finish is Finish.LENGTH
 
 
-def test_calls_within_thoughts_are_none() -> None:
+def test_calls_within_reasoning_are_ignored() -> None:
     text = '<think><tool_call>{"name": "clock", "arguments": {}}</tool_call></think>No.'
     *parts, end = answered([(1, text.encode())], text, "hermes")
     assert [part.text for part in parts if not part.is_reasoning] == ["No."]
@@ -595,7 +595,7 @@ def test_a_call_may_be_one_of_several_messages_of_an_answer(answer: str) -> None
         assert matches(made, final, MARK_IDS) == (mode is ToolMode.AUTO)
 
 
-def test_a_system_message_describes_functions_where_the_template_cant() -> None:
+def test_a_system_message_describes_functions_if_the_template_cannot() -> None:
     call = ToolCall("a", "clock", "{}")
     turns = (
         ChatMessage(Role.SYSTEM, "Be brief."),
@@ -612,7 +612,7 @@ def test_a_system_message_describes_functions_where_the_template_cant() -> None:
     assert alone[0].role is Role.SYSTEM
 
 
-def test_a_session_reads_its_own_call_as_it_was_as_written() -> None:
+def test_a_session_keeps_the_tokens_of_its_own_call() -> None:
     pool = SessionPool(2)
     question = ChatMessage(Role.USER, "Time?")
     asked = ToolCall("a", "weather", '{"city": "Ulm"}')
@@ -631,7 +631,7 @@ def test_a_session_reads_its_own_call_as_it_was_as_written() -> None:
         assert lease.decoded == (question, other, result)
 
 
-def test_a_grammar_may_name_tokens_of_the_target_by_number() -> None:
+def test_a_grammar_may_refer_to_tokens_by_id() -> None:
     process = GrammarProcess()
     process.check('start: "a" <[151657]> "b"')
     with pytest.raises(GrammarError):

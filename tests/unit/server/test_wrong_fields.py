@@ -263,7 +263,7 @@ ROWS: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 
 @pytest.mark.parametrize("dialect", ROWS)
-def test_what_no_type_tells_is_refused_by_its_name_too(dialect: str) -> None:
+def test_invalid_values_of_a_valid_type_are_refused_by_name(dialect: str) -> None:
     read, body = DIALECTS[dialect]
     wrong = [
         (fields, param, found)

@@ -11,7 +11,7 @@ import medusa_core
 ROOT = Path(medusa_core.__file__).parent
 
 
-def test_nothing_but_the_card_module_asks_torch_of_cuda() -> None:
+def test_only_the_cuda_module_queries_torch_cuda() -> None:
     asks = re.compile(r"torch\.cuda\b|from torch import cuda")
     users = [
         path.relative_to(ROOT).as_posix()

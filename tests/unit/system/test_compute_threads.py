@@ -27,7 +27,7 @@ def in_thread(function: Callable[[], int]) -> int:
     return found[0]
 
 
-def test_one_module_alone_sets_torchs_threads() -> None:
+def test_only_one_module_sets_torchs_threads() -> None:
     root = Path(medusa_core.__file__).parent
     setters = [
         path.relative_to(root).as_posix()

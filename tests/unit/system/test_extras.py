@@ -25,7 +25,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
 
 
 @pytest.mark.parametrize("extra", ALL, ids=lambda extra: extra.modules[0])
-def test_each_extra_is_one_of_the_package(extra: Extra) -> None:
+def test_each_extra_is_declared_by_the_package(extra: Extra) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = " ".join(project["optional-dependencies"][extra.name])
     assert all(name.replace("_", "-") in lines.replace("_", "-") for name in extra.modules)
@@ -50,7 +50,7 @@ def test_plots_and_clusters_say_which_extra_to_install(monkeypatch: pytest.Monke
         load_ray("127.0.0.1")
 
 
-def test_what_to_type_depends_on_how_the_program_was_installed(
+def test_the_install_command_depends_on_how_the_program_was_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     without(monkeypatch, "starlette")
@@ -69,7 +69,7 @@ def test_what_to_type_depends_on_how_the_program_was_installed(
     assert installation.repair_command() == "medusa repair"
 
 
-def test_what_to_type_on_windows_is_right_in_each_of_its_shells(
+def test_the_install_command_works_in_each_windows_shell(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """cmd.exe knows double quotes only; PowerShell doesn't run what a line's first quotes name."""

@@ -82,7 +82,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_everything_of_a_portable_program_lies_in_its_folder(home: Path) -> None:
+def test_all_files_of_a_portable_program_are_in_its_folder(home: Path) -> None:
     prepare_home()
     assert home.is_dir()
     found = folders_in_use()
@@ -90,7 +90,7 @@ def test_everything_of_a_portable_program_lies_in_its_folder(home: Path) -> None
     assert len(set(found.values())) == len(found)
 
 
-def test_without_it_the_system_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_medusa_home_the_systems_folders_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for unset in ("", " "):
         monkeypatch.setenv(HOME_VARIABLE, unset)
         prepare_home()
@@ -98,12 +98,12 @@ def test_without_it_the_system_says_where(monkeypatch: pytest.MonkeyPatch) -> No
         assert len({path.parent for path in (places().config, places().state)}) == 2
 
 
-def test_a_data_dir_has_the_same_layout_and_goes_before_it(home: Path, tmp_path: Path) -> None:
+def test_a_data_dir_has_the_same_layout_and_takes_precedence(home: Path, tmp_path: Path) -> None:
     assert places(home) == places()
     assert places(tmp_path / "other").config == tmp_path / "other" / "config"
 
 
-def test_a_relative_folder_is_the_same_for_processes_that_start_elsewhere(
+def test_a_relative_folder_is_the_same_for_processes_started_elsewhere(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -137,7 +137,9 @@ def test_a_folder_that_cannot_be_written_is_named_with_its_remedy(
     assert main(["ps"]) == 1, "every command says it"
 
 
-def test_the_hubs_own_variables_go_before_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hubs_own_variables_take_precedence(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert settings_from(os.environ).cache_dir == home / "huggingface" / "hub"
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     assert settings_from(os.environ).cache_dir.is_relative_to(home)
@@ -145,7 +147,9 @@ def test_the_hubs_own_variables_go_before_it(home: Path, monkeypatch: pytest.Mon
     assert settings_from(os.environ).cache_dir == Path("/shared/hub")
 
 
-def test_tokens_and_keys_stay_in_its_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_and_keys_stay_in_the_portable_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert save_token("hf_x", os.environ).is_relative_to(home)
 
     def never() -> None:
@@ -158,7 +162,7 @@ def test_tokens_and_keys_stay_in_its_folder(home: Path, monkeypatch: pytest.Monk
     assert {path.name for path in home.rglob("*") if path.is_file()} == {"token", "keys.json"}
 
 
-def test_paths_in_its_folder_are_found_where_it_lies_next_time(
+def test_paths_in_the_portable_folder_are_found_after_it_moved(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = home / "huggingface" / "hub" / "tiny"
@@ -186,7 +190,7 @@ def test_paths_in_its_folder_are_found_where_it_lies_next_time(
 
 
 @pytest.mark.parametrize("package", ["app", "medusa_core"])
-def test_nothing_else_asks_the_system_where_files_belong(package: str) -> None:
+def test_no_other_module_queries_the_systems_folders(package: str) -> None:
     asking = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / package).rglob("*.py")
@@ -196,7 +200,7 @@ def test_nothing_else_asks_the_system_where_files_belong(package: str) -> None:
     assert {name for name in MAY_ASK if name.startswith(package)} <= asking, "a rule of nothing"
 
 
-def test_a_window_writes_nothing_outside(home: Path, tmp_path: Path) -> None:
+def test_a_portable_window_writes_nothing_outside(home: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "user"
     elsewhere.mkdir()
     names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
@@ -216,7 +220,7 @@ def test_a_window_writes_nothing_outside(home: Path, tmp_path: Path) -> None:
     }
 
 
-def test_a_window_says_that_the_folder_cannot_be_written(
+def test_a_window_reports_a_read_only_folder(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.parent.mkdir()

@@ -41,7 +41,7 @@ def begin_elsewhere(folder: Path, title: str) -> None:
     history.close()
 
 
-def test_a_chat_streams_marks_keeps_names_and_goes_on(
+def test_a_chat_streams_with_marks_saves_names_and_continues(
     start_chat: StartChat, tmp_path: Path
 ) -> None:
     chat = start_chat()
@@ -85,7 +85,9 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     assert places(tmp_path).state.joinpath("typed-lines").stat().st_mode & 0o077 == 0
 
 
-def test_lines_are_completed_and_settings_are_set_listed_and_refused(start_chat: StartChat) -> None:
+def test_commands_are_completed_and_settings_are_set_listed_and_refused(
+    start_chat: StartChat,
+) -> None:
     chat = start_chat("--no-history", env={"NO_COLOR": "1"})
     chat.wait_for(READY)
     for keys, shown in (("/set over\t", "overflow"), (" mid\t", "middle")):
@@ -117,7 +119,7 @@ def test_lines_are_completed_and_settings_are_set_listed_and_refused(start_chat:
     assert chat.end() == 0
 
 
-def test_ctrl_c_stops_an_answer_whose_text_stays(start_chat: StartChat, tmp_path: Path) -> None:
+def test_ctrl_c_stops_an_answer_and_keeps_its_text(start_chat: StartChat, tmp_path: Path) -> None:
     chat = start_chat(*SLOWLY)
     chat.wait_for(READY)
     chat.type("Tell me a long story about two dogs and a cat.\r")
@@ -136,7 +138,7 @@ def test_ctrl_c_stops_an_answer_whose_text_stays(start_chat: StartChat, tmp_path
     assert len(messages[1][1]) >= 20
 
 
-def test_ctrl_c_spares_the_process_that_renders_the_models_template(tmp_path: Path) -> None:
+def test_ctrl_c_doesnt_kill_the_template_process(tmp_path: Path) -> None:
     model = tmp_path / "model"
     copytree(PEBBLE, model)
     template = model / "chat_template.jinja"
@@ -153,7 +155,7 @@ def test_ctrl_c_spares_the_process_that_renders_the_models_template(tmp_path: Pa
         assert len(answer.split("\n> Message")[0].strip()) > 8
 
 
-def test_kill_minus_nine_loses_no_prompt_and_what_was_written_stays(
+def test_kill_9_loses_no_prompt_and_keeps_the_written_text(
     start_chat: StartChat, tmp_path: Path
 ) -> None:
     chat = start_chat(*SLOWLY)
@@ -172,7 +174,7 @@ def test_kill_minus_nine_loses_no_prompt_and_what_was_written_stays(
     assert messages[1][1]
 
 
-def test_an_open_window_sees_a_chat_of_the_terminal_and_what_a_kill_left_of_it(
+def test_an_open_window_shows_a_terminal_chat_even_after_a_kill(
     start_chat: StartChat, tmp_path: Path
 ) -> None:
     places(tmp_path).make_private()

@@ -35,7 +35,7 @@ def talk(record: ChatRecord, conversation: Conversation, text: str) -> Turn:
     return turn
 
 
-def test_nothing_is_lost_while_the_disk_is_full_and_it_is_said_once(tmp_path: Path) -> None:
+def test_a_full_disk_loses_nothing_and_is_reported_once(tmp_path: Path) -> None:
     history = FullDisk(tmp_path / "history.db")
     said: list[str] = []
     record = ChatRecord(history, lambda message, hint: said.append(f"{message} {hint}"))
@@ -52,7 +52,7 @@ def test_nothing_is_lost_while_the_disk_is_full_and_it_is_said_once(tmp_path: Pa
     record.close()
 
 
-def test_what_a_terminal_keeps_the_window_opens_with_its_settings(tmp_path: Path) -> None:
+def test_the_window_opens_terminal_chats_with_their_settings(tmp_path: Path) -> None:
     theirs, ours = History(tmp_path / "history.db"), History(tmp_path / "history.db")
     record = ChatRecord(ours, pytest.fail)
     conversation = Conversation()
@@ -68,7 +68,7 @@ def test_what_a_terminal_keeps_the_window_opens_with_its_settings(tmp_path: Path
     theirs.close()
 
 
-def test_that_a_chat_was_deleted_meanwhile_is_said_once(tmp_path: Path) -> None:
+def test_a_chat_deleted_meanwhile_is_reported_once(tmp_path: Path) -> None:
     ours, theirs = History(tmp_path / "history.db"), History(tmp_path / "history.db")
     said: list[str] = []
     record = ChatRecord(ours, lambda message, hint: said.append(message))
@@ -85,7 +85,7 @@ def test_that_a_chat_was_deleted_meanwhile_is_said_once(tmp_path: Path) -> None:
     theirs.close()
 
 
-def test_without_a_history_nothing_is_kept() -> None:
+def test_without_a_history_nothing_is_saved() -> None:
     record = ChatRecord(None, pytest.fail)
     talk(record, Conversation(), "one")
     record.rename("x", "y")

@@ -36,14 +36,14 @@ def test_commands_options_choices_and_models_are_completed() -> None:
     assert complete("completion", "z") == ["zsh"]
 
 
-def test_files_texts_and_numbers_are_the_shells() -> None:
+def test_completion_of_files_texts_and_numbers_is_left_to_the_shell() -> None:
     assert complete("generate", "--context", "") == []
     assert complete("import", "") == []
     assert complete("nothing", "") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_is_printed_that_its_shell_can_read(
+def test_the_printed_completion_script_parses(
     shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["completion", shell]) == 0
@@ -55,7 +55,7 @@ def test_a_script_is_printed_that_its_shell_can_read(
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes_with_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bash_completes_with_the_script(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["completion", "bash"]) == 0
     program = tmp_path / "medusa"
     program.write_text(f'#!/bin/sh\ncd "{ROOT}" && exec "{sys.executable}" -m medusa_core "$@"\n')

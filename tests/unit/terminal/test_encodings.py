@@ -14,7 +14,7 @@ from medusa_core.system.resources import demo_model_dir
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 @pytest.mark.parametrize("command", ["show", "plan"])
-def test_a_name_that_the_output_cant_write_is_printed_with_question_marks(
+def test_a_name_that_the_output_cannot_encode_is_printed_with_question_marks(
     encoding: str, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     model = tmp_path / "模型 ü"

@@ -35,7 +35,7 @@ def test_the_first_page_fits_a_screen_and_names_every_command(
     )
 
 
-def test_help_of_each_command_opens_with_one_line_of_usage(
+def test_help_of_each_command_begins_with_one_line_of_usage(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for command in COMMANDS:
@@ -47,7 +47,7 @@ def test_help_of_each_command_opens_with_one_line_of_usage(
 
 
 @pytest.mark.parametrize("command", ["generate", "serve", "bench", "batch", "run"])
-def test_formats_are_named_once_and_options_stand_by_subject(
+def test_formats_are_listed_once_and_options_by_subject(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = printed(capsys, command)
@@ -57,12 +57,12 @@ def test_formats_are_named_once_and_options_stand_by_subject(
     assert len(titles) == len(set(titles))
 
 
-def test_without_a_command_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert capsys.readouterr().out.startswith("usage: medusa COMMAND")
 
 
-def test_a_wrong_command_or_option_is_answered_with_the_one_that_was_meant(
+def test_a_wrong_command_or_option_is_answered_with_a_suggestion(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for words, problem, hint in (
@@ -85,14 +85,14 @@ def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out.splitlines() == printed(capsys, *words[1:])
 
 
-def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"medusa {__version__}\n"
 
 
-def test_only_commands_that_can_ask_another_machine_offer_to(
+def test_only_commands_that_can_use_a_remote_model_offer_endpoint(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     offering = {name for name in COMMANDS if "--endpoint" in " ".join(printed(capsys, name))}

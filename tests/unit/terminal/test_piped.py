@@ -37,7 +37,7 @@ def test_piped_input_is_answered_once_and_nothing_else_is_printed(
     assert not places(tmp_path).history.exists()
 
 
-def test_words_behind_the_model_stand_before_what_is_piped(
+def test_words_after_the_model_precede_the_piped_text(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = []
@@ -51,7 +51,7 @@ def test_words_behind_the_model_stand_before_what_is_piped(
     assert answers[0] == answers[1] != answers[2]
 
 
-def test_the_prompt_may_stand_behind_options_and_behind_a_named_model(
+def test_the_prompt_may_follow_options_and_a_named_model(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ("Tell me", "a story.")
@@ -88,7 +88,7 @@ def test_a_system_prompt_changes_the_answer(
         ("hi", ("--set", "drafter", "mtp"), "has no drafter mtp."),
     ],
 )
-def test_what_cant_be_answered_ends_with_a_message(
+def test_an_unanswerable_prompt_ends_with_a_message(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     typed: str,
@@ -101,7 +101,7 @@ def test_what_cant_be_answered_ends_with_a_message(
     assert problem in err
 
 
-def test_a_model_that_isnt_here_is_answered_with_how_to_get_it(
+def test_a_missing_model_is_answered_with_how_to_get_it(
     piped: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "someone/something"]) == 1

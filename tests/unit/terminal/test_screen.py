@@ -54,7 +54,7 @@ def test_accepted_tokens_are_marked_by_their_source_and_others_are_not() -> None
     assert written(step(pieces, 13)) == f"One{CYAN} two{RESET}{YELLOW} three{RESET}\n"
 
 
-def test_what_may_not_be_shown_yet_waits_even_within_a_character() -> None:
+def test_undisplayable_text_waits_even_within_a_character() -> None:
     word = "né".encode()
     first = step([(word[:2], TARGET)], 1)
     second = step([(word[2:], TARGET), (b"!", LOOKUP)], 4)
@@ -62,7 +62,7 @@ def test_what_may_not_be_shown_yet_waits_even_within_a_character() -> None:
     assert written(first, second) == f"né{YELLOW}!{RESET}\n"
 
 
-def test_thoughts_are_dim_for_people_and_left_out_for_programs() -> None:
+def test_reasoning_is_dim_in_terminals_and_omitted_in_pipes() -> None:
     pieces = [(b"<think>", TARGET), (b"Hm.", LOOKUP), (b"</think>\n\n", TARGET), (b"Yes.", TARGET)]
     every = step(pieces, sum(len(piece) for piece, _ in pieces))
     assert written(every) == f"{DIM}Hm.{RESET}\n\nYes.\n"
@@ -71,7 +71,7 @@ def test_thoughts_are_dim_for_people_and_left_out_for_programs() -> None:
     assert written(inside, stream=io.StringIO(), begins_inside=True) == "Yes.\n"
 
 
-def test_control_characters_of_a_model_are_shown_to_people_and_not_obeyed() -> None:
+def test_control_characters_of_a_model_are_shown_and_not_executed() -> None:
     attack = b"a\x1b]0;title\x07\x1b[2Jb\x9bc\r\td"
     every = step([(attack, TARGET)], len(attack))
     shown = written(every)
@@ -84,12 +84,14 @@ def test_control_characters_of_a_model_are_shown_to_people_and_not_obeyed() -> N
     ("environ", "takes"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
 )
-def test_colours_are_for_terminals_that_want_them(environ: dict[str, str], takes: bool) -> None:
+def test_colours_are_only_for_terminals_that_support_them(
+    environ: dict[str, str], takes: bool
+) -> None:
     assert takes_colour(FakeTerminal(), environ) is takes
     assert not takes_colour(io.StringIO(), environ)
 
 
-def test_progress_is_written_over_and_never_into_a_file() -> None:
+def test_progress_is_overwritten_and_never_written_to_a_file() -> None:
     err = FakeTerminal()
     screen = Screen(io.StringIO(), err, {})
     for text in ("reading 1%", "reading 1%", "x" * 1000, ""):
@@ -102,7 +104,7 @@ def test_progress_is_written_over_and_never_into_a_file() -> None:
     assert file.getvalue() == ""
 
 
-def test_marks_around_a_block_are_no_part_of_it() -> None:
+def test_escape_codes_around_a_block_are_no_part_of_it() -> None:
     assert is_open('"""one')
     assert not is_open('"""one"""')
     assert not is_open('say """ there')

@@ -30,7 +30,7 @@ def trace() -> StepTrace:
     )  # fmt: skip
 
 
-def test_accepted_guesses_come_first_and_are_painted() -> None:
+def test_accepted_drafts_come_first_and_are_coloured() -> None:
     source = SourceInfo(HEAD, "head", "h", "", (), "solid")
 
     def paint(text: str, node: TraceNode) -> str:
@@ -47,7 +47,7 @@ def test_accepted_guesses_come_first_and_are_painted() -> None:
     ]
 
 
-def test_guesses_behind_the_end_of_an_answer_are_not_accepted() -> None:
+def test_drafts_after_the_end_of_an_answer_are_not_accepted() -> None:
     ended = trace()._replace(num_appended=1)
     lines = tree_lines(ended, (), (), lambda text, _: text)
     assert lines[0] == "step 7: 1 of 4 draft tokens accepted"

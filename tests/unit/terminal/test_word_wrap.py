@@ -24,17 +24,17 @@ def shown(pieces: list[str], columns: int) -> str:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(st.lists(st.integers(0, len(WORDS)), max_size=30), st.integers(8, 40))
-def test_every_way_to_cut_it_gives_the_same_lines(cuts: list[int], columns: int) -> None:
+def test_wrapped_lines_dont_depend_on_chunks(cuts: list[int], columns: int) -> None:
     places = [0, *sorted(cuts), len(WORDS)]
     pieces = [WORDS[a:b] for a, b in pairwise(places)]
     lines = shown(pieces, columns).splitlines()
     assert lines == textwrap.wrap(WORDS, columns)
 
 
-def test_a_word_longer_than_a_line_is_cut_by_the_terminal() -> None:
+def test_a_word_longer_than_a_line_is_wrapped_by_the_terminal() -> None:
     assert shown(["abcdefghijklmnop q"], 8) == "abcdefgh\nijklmnop\nq"
 
 
-def test_wide_characters_and_own_lines_count() -> None:
+def test_wide_characters_and_line_breaks_are_counted() -> None:
     assert shown(["日本 語語語"], 8) == "日本\n語語語"
     assert shown(["one\ntwo three"], 9) == "one\ntwo three"

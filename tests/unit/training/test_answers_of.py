@@ -37,7 +37,7 @@ def of(written: Path, kind: str, **more: float) -> HeadsConfig:
     return replace(config, answers_of=str(written), **more)
 
 
-def test_heads_are_those_of_a_run_that_wrote_the_answers_itself(
+def test_heads_equal_those_of_a_run_that_wrote_the_answers_itself(
     written: Path, tmp_path: Path
 ) -> None:
     assert run(tmp_path / "again", of(written, "hydra", steps=6))
@@ -46,7 +46,7 @@ def test_heads_are_those_of_a_run_that_wrote_the_answers_itself(
     assert "12 answers" in (tmp_path / "again" / "README.md").read_text(encoding="utf-8")
 
 
-def test_all_the_time_is_for_learning(written: Path, tmp_path: Path) -> None:
+def test_with_given_answers_all_time_is_for_training(written: Path, tmp_path: Path) -> None:
     config = of(written, "dspark", minutes=0.03, answers=8)
     assert answering_share(config) == 0
     assert training_share(config) > 0.9
@@ -66,7 +66,7 @@ def test_a_plan_needs_no_answers(written: Path, model: Path, tmp_path: Path) -> 
     assert plan["num_steps"] > 0
 
 
-def test_answers_that_can_not_serve_are_refused(written: Path, tmp_path: Path) -> None:
+def test_unsuitable_answers_are_refused(written: Path, tmp_path: Path) -> None:
     wish = of(written, "hydra", steps=6)
     secret, empty = RunFolder(tmp_path / "secret"), RunFolder(tmp_path / "empty")
     secret.begin(replace(wish, answers_of="", own_chats="history"))

@@ -58,7 +58,7 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def test_no_changed_byte_goes_unnoticed(written: Path) -> None:
+def test_every_changed_byte_is_detected(written: Path) -> None:
     whole, state = written.read_bytes(), read_checkpoint(written)
     rng = random.Random(7)
     refused: list[TrainingError] = []
@@ -100,7 +100,7 @@ def test_structural_damage_says_what_to_do(written: Path, change: Callable[[byte
 
 
 @pytest.mark.parametrize("content", [{"step": 3}, [1, 2], 5, {"step": 1, "module": {}}])
-def test_whole_files_that_are_no_checkpoint_are_refused(tmp_path: Path, content: object) -> None:
+def test_files_other_than_checkpoints_are_refused(tmp_path: Path, content: object) -> None:
     path = tmp_path / "checkpoint.pt"
     torch.save(content, path)
     with pytest.raises(TrainingError, match="doesn't hold step, module, optimizers"):
@@ -119,7 +119,7 @@ class Hostile:
     [-1, 10**30, float("nan"), "3", None, True, [1], Hostile()],
     ids=lambda step: repr(step)[:9],
 )
-def test_a_checkpoint_whose_step_is_no_count_is_refused(
+def test_a_checkpoint_with_an_invalid_step_is_refused(
     step: object, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -136,7 +136,7 @@ def test_a_checkpoint_of_another_run_is_refused(written: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [b"", None])
-def test_a_run_whose_newest_checkpoint_is_lost_ends_as_if_it_were_not(
+def test_a_run_whose_newest_checkpoint_is_lost_ends_with_equal_weights(
     tmp_path: Path, left: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     straight = trained(tmp_path / "straight.pt", 9)
@@ -156,7 +156,7 @@ def test_a_run_whose_newest_checkpoint_is_lost_ends_as_if_it_were_not(
     assert read_checkpoint(path)["step"] == 9
 
 
-def test_two_damaged_checkpoints_end_the_run_and_stay_where_they_are(written: Path) -> None:
+def test_two_damaged_checkpoints_end_the_run_and_are_kept(written: Path) -> None:
     trained(written, 4)
     for path in (written, previous_of(written)):
         path.write_bytes(path.read_bytes()[:-50])
@@ -166,7 +166,7 @@ def test_two_damaged_checkpoints_end_the_run_and_stay_where_they_are(written: Pa
     assert previous_of(written).exists()
 
 
-def test_a_full_disk_leaves_the_earlier_checkpoint(written: Path) -> None:
+def test_a_full_disk_keeps_the_earlier_checkpoint(written: Path) -> None:
     resource = pytest.importorskip("resource")
     before, kept = resource.getrlimit(resource.RLIMIT_FSIZE), sorted(written.parent.iterdir())
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))  # as if the disk had 20 bytes
@@ -180,7 +180,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(written: Path) -> None:
     assert read_checkpoint(written)["step"] == 2
 
 
-def test_bytes_and_names_reach_the_disk_before_the_old_ones_go(
+def test_data_and_names_are_flushed_before_old_checkpoints_are_removed(
     written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []

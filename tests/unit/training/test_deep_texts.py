@@ -12,7 +12,7 @@ from medusa_core.training.positions import computed
 from tests.support.models.tiny import TinySpec, write_tiny
 
 
-def test_every_token_keeps_what_enters_the_tapped_layers_at_its_own_place(tmp_path: Path) -> None:
+def test_every_token_keeps_its_own_inputs_of_the_tapped_layers(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path, TinySpec()), None, LoadOptions("float32", "cpu"))
     target.runner.tap((1, 2))
     texts = [answered((5, 6, 7), (8, 9, 10, 11), 3), answered((12,), (13, 14), 4)]

@@ -155,7 +155,7 @@ def texts_in(shard: Shard) -> list[tuple[Tensor, list[int], list[bool]]]:
 
 
 @pytest.mark.parametrize("token_ids", [None, DRAFTED])
-def test_a_written_dspark_drafter_is_held_to_what_follows_in_every_block(
+def test_dspark_training_covers_the_following_tokens_of_every_block(
     token_ids: Tensor | None, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainee = trainee_of(target, token_ids)
@@ -191,7 +191,7 @@ def test_a_written_dspark_drafter_is_held_to_what_follows_in_every_block(
     )
 
 
-def test_what_is_written_says_what_was_read(target: Target, tmp_path: Path) -> None:
+def test_written_settings_are_read_back(target: Target, tmp_path: Path) -> None:
     reference = slowly(trainee_of(target), target, tmp_path)
     config, shapes = reference.config, {n: tuple(t.shape) for n, t in reference.named.items()}
     assert config["target_layer_ids"] == [tap - 1 for tap in taps_of(SPEC.num_layers)]
@@ -202,7 +202,7 @@ def test_what_is_written_says_what_was_read(target: Target, tmp_path: Path) -> N
     assert config["draft_vocab_size"] == 7
 
 
-def test_the_engine_guesses_as_often_right_as_the_trainee(model: Path, tmp_path: Path) -> None:
+def test_the_engine_accepts_as_often_as_the_trainee(model: Path, tmp_path: Path) -> None:
     target = load_target(model, None, LoadOptions("float32", "cpu"))
     trainee = trainee_of(target, torch.tensor([*range(2, 16), 40]))
     ranks = trainee.ranks(collected(trainee, target, TEXTS[:2]), NUM_RANKS)
@@ -216,13 +216,13 @@ def test_the_engine_guesses_as_often_right_as_the_trainee(model: Path, tmp_path:
         assert found[depth] == pytest.approx(shares, abs=1e-3)
 
 
-def test_layers_that_are_read_are_spread_up_to_the_last() -> None:
+def test_tapped_layers_are_spread_up_to_the_last() -> None:
     assert taps_of(30) == (2, 9, 15, 22, 29)
     assert taps_of(4) == (2, 3)
     assert all(0 < tap < count for count in (2, 3, 30) for tap in taps_of(count))
 
 
-def test_a_new_drafter_hands_on_the_last_state_as_the_target_projects_it(target: Target) -> None:
+def test_a_new_drafter_passes_on_the_last_state_as_the_target_projects_it(target: Target) -> None:
     """With attention to one state alone, its place is that state beside the anchor's vector."""
     config = HeadsConfig(kind="dspark", block=BLOCK, markov_rank=8)
     trainee = DSparkTrainee(target, config, None)
@@ -236,13 +236,13 @@ def test_a_new_drafter_hands_on_the_last_state_as_the_target_projects_it(target:
     torch.testing.assert_close(layer.o(layer.v(context)), context)
 
 
-def test_a_token_without_a_vector_is_no_mask() -> None:
+def test_a_token_without_an_embedding_is_no_mask() -> None:
     vectors = torch.ones(6, 4)
     vectors[4:] = 0
     assert mask_id_of(vectors) == 3
 
 
-def test_steps_of_an_eagle_head_go_on_as_while_it_drafts() -> None:
+def test_training_steps_of_an_eagle_head_equal_its_drafting() -> None:
     """Every step at every place equals a head that drafts on from the place where it began."""
     torch.manual_seed(3)
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}

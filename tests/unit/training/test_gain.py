@@ -10,7 +10,7 @@ from medusa_core.system.jobs.heads_gain import (
 from medusa_core.training.heads_eval import HeadsEval
 
 
-def test_a_gain_is_the_speed_over_plain_decoding_and_the_mean_of_categories(
+def test_a_gain_is_the_speed_up_over_plain_decoding_averaged_over_categories(
     tmp_path: Path,
 ) -> None:
     found = HeadsEval(

@@ -47,7 +47,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
     return load_target(folder, options=LoadOptions("float32"))
 
 
-def test_head_k_learns_the_token_k_plus_two_places_on(target: Target) -> None:
+def test_head_k_learns_the_token_at_distance_k_plus_two(target: Target) -> None:
     document = answered((0, 3, 9, 1, 4), (20, 21, 22, 23, 24), seed=6)
     data = collect(target, [document], 4)
     assert data.roots.tolist() == [20, 21, 22, 23, 24]
@@ -65,7 +65,7 @@ def test_head_k_learns_the_token_k_plus_two_places_on(target: Target) -> None:
     assert (data.hidden.float() - hidden).abs().max() < 0.02
 
 
-def test_nothing_is_learned_of_what_others_say_between_two_answers(target: Target) -> None:
+def test_text_of_others_between_two_answers_is_not_learned(target: Target) -> None:
     kinds = np.array([PROMPT, ANSWER, ANSWER, PROMPT, ANSWER], dtype=np.uint8)
     document = EncodedDocument(np.array([3, 20, 21, 5, 22], dtype=np.uint32), kinds)
     data = collect(target, [document], 2)
@@ -75,7 +75,7 @@ def test_nothing_is_learned_of_what_others_say_between_two_answers(target: Targe
         collect(target, [answered((1, 2, 3), ())], 2)
 
 
-def test_states_of_a_document_are_those_of_it_alone(target: Target) -> None:
+def test_states_of_a_document_equal_those_of_it_alone(target: Target) -> None:
     rng = np.random.default_rng(0)
     documents = [
         answered(rng.integers(5, 300, 20).tolist(), rng.integers(5, 300, size).tolist())
@@ -85,7 +85,7 @@ def test_states_of_a_document_are_those_of_it_alone(target: Target) -> None:
     assert torch.equal(collect(target, documents, 2).hidden, torch.cat(apart))
 
 
-def test_a_document_longer_than_the_context_is_cut(target: Target) -> None:
+def test_a_document_longer_than_the_context_is_truncated(target: Target) -> None:
     longest = target.config.context_tokens
     data = collect(target, [answered((3, 4), [7] * (longest + 30))], 2)
     assert len(data.roots) == longest - 2
@@ -93,7 +93,7 @@ def test_a_document_longer_than_the_context_is_cut(target: Target) -> None:
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "int8", "q4"])
-def test_the_projection_is_what_unit_vectors_become_in_any_format(
+def test_the_projection_in_any_format_is_recovered_by_unit_vectors(
     name: str, tmp_path: Path
 ) -> None:
     folder = write_tiny(tmp_path, replace(SPEC, hidden_size=64))
@@ -112,7 +112,7 @@ def own_positions(target: Target, num_heads: int) -> Positions:
     return collect(target, [answer.document for answer in answers], num_heads)
 
 
-def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
+def test_generating_own_answers_frees_its_cache_even_if_interrupted(
     target: Target, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[Session] = []  # as a logged error holds what its traceback refers to
@@ -140,7 +140,7 @@ FORMS = (MedusaSizes(2), MedusaSizes(2, own_lm_head=True), MedusaSizes(2, 2, rea
 
 
 @pytest.mark.parametrize("form", FORMS, ids=["shared", "own", "rooted"])
-def test_heads_of_any_target_learn_what_it_says(
+def test_heads_of_any_target_learn_its_answers(
     form: MedusaSizes, target: Target, tmp_path: Path
 ) -> None:
     data = own_positions(target, form.num_heads)
@@ -212,7 +212,7 @@ def test_states_may_be_computed_step_by_step(target: Target, tmp_path: Path) -> 
         (MedusaSizes(2, 2, own_lm_head=True), True, "v0.1"),
     ],
 )
-def test_heads_are_written_in_the_format_that_can_say_what_they_are(
+def test_heads_are_written_in_a_format_that_describes_them(
     form: MedusaSizes, has_all_tokens: bool, name: str, tmp_path: Path
 ) -> None:
     assert form.format_name(has_all_tokens) == name
@@ -222,7 +222,9 @@ def test_heads_are_written_in_the_format_that_can_say_what_they_are(
     assert read_head_set(tmp_path, None)[1].name == name
 
 
-def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_path: Path) -> None:
+def test_heads_trained_in_slices_equal_those_trained_at_once(
+    target: Target, tmp_path: Path
+) -> None:
     data = own_positions(target, 2)
     form = MedusaSizes(2, own_lm_head=True)
     whole = new_heads(target, form)
@@ -235,7 +237,7 @@ def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_p
         assert torch.equal(one, other)
 
 
-def test_later_heads_weigh_less_and_what_is_past_the_end_nothing(target: Target) -> None:
+def test_later_heads_weigh_less_and_targets_past_the_end_nothing(target: Target) -> None:
     data = own_positions(target, 2)
     heads = new_heads(target, MedusaSizes(2))
     alone = [
@@ -273,7 +275,7 @@ class ListedHeads(HeadsModule):
         return scores
 
 
-def test_the_heads_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
+def test_the_learning_rate_rises_over_a_tenth_and_falls_to_zero() -> None:
     rates = [*map(cosine_rate(100), range(101))]
     assert rates[:10] == pytest.approx([0.1 * (step + 1) for step in range(10)])
     assert rates[10] == 1

@@ -45,7 +45,7 @@ def peak(quant: str, sessions: int) -> int:
     return peak_bytes(run, cast(Target, target), cast(Trainee, trainee), shard, 1024, 0)
 
 
-def test_three_shared_heads_of_a_7b_in_four_bits_fit_a_card_of_8_gb() -> None:
+def test_three_shared_heads_of_a_7b_in_4_bits_fit_a_card_of_8_gb() -> None:
     room = CARD.total_bytes - CARD.other_bytes
     chosen = next(count for count in SESSIONS if loaded("nf4-dq", count).fit is not Fit.NO)
     assert chosen > 1, "answers are written several at once"

@@ -80,7 +80,7 @@ def config_of_kind(model: Path, folder: Path, kind: str, **more: Any) -> HeadsCo
         for kind in (*KINDS, "joint")
     ],
 )
-def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
+def test_a_repeatedly_interrupted_run_equals_an_uninterrupted_one_bit_for_bit(
     kind: str, model: Path, tmp_path: Path, whole: Callable[[str], Path]
 ) -> None:
     # States that the disk has no room for are computed again.
@@ -102,7 +102,7 @@ def test_a_run_cut_again_and_again_equals_an_uncut_one_bit_for_bit(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_learned_is_read_by_the_engine_and_is_right_as_often(
+def test_trained_heads_load_in_the_engine_and_are_as_accurate(
     kind: str, model: Path, whole: Callable[[str], Path]
 ) -> None:
     out = whole(kind)
@@ -116,7 +116,7 @@ def test_what_was_learned_is_read_by_the_engine_and_is_right_as_often(
     assert (out / "medusa_trees.json").exists() == ("medusa" in names)
 
 
-def test_a_run_says_how_long_computing_states_takes_still(
+def test_a_run_estimates_the_remaining_time_of_computing_states(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reports: list[dict[str, Any]] = []
@@ -138,7 +138,7 @@ def test_a_run_says_how_long_computing_states_takes_still(
 
 
 @pytest.mark.parametrize(("where", "kind"), [("disk", "eagle"), ("cluster", "medusa-shared")])
-def test_wherever_layers_lie_the_heads_are_the_same(
+def test_the_place_of_layers_doesnt_change_the_heads(
     where: str, kind: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = config_for(model, tmp_path, kind, answers=8, steps=6)
@@ -167,14 +167,16 @@ def test_wherever_layers_lie_the_heads_are_the_same(
 
 @pytest.mark.parametrize("more", [{"joint": True}, {"kind": "streams"}])
 @pytest.mark.parametrize("where", [{"cluster": "127.0.0.1:6379"}, {"tier_disk": "layers"}])
-def test_what_changes_layers_needs_them_here(
+def test_training_that_changes_layers_needs_them_locally(
     more: dict[str, Any], where: dict[str, str], model: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(TrainingError, match="must lie on this device"):
         replace(config_for(model, tmp_path, "medusa"), **more, **where)
 
 
-def test_a_reduced_vocabulary_is_what_the_answers_use_most(model: Path, tmp_path: Path) -> None:
+def test_a_reduced_vocabulary_has_the_answers_most_frequent_tokens(
+    model: Path, tmp_path: Path
+) -> None:
     for kind, name in (("rooted", "token_map"), ("eagle", "d2t")):
         out = tmp_path / kind
         assert run(out, config_for(model, tmp_path, kind, vocabulary=40, answers=8, steps=6))
@@ -182,7 +184,7 @@ def test_a_reduced_vocabulary_is_what_the_answers_use_most(model: Path, tmp_path
         load_target(model, out, LoadOptions("float32", "cpu"))
 
 
-def test_a_dry_run_says_what_the_run_needs(
+def test_a_dry_run_reports_the_runs_requirements(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reported = tmp_path / "plan.json"
@@ -198,7 +200,7 @@ def test_a_dry_run_says_what_the_run_needs(
     assert "GB" in capsys.readouterr().out
 
 
-def test_heads_are_judged_by_command(
+def test_heads_are_evaluated_by_a_command(
     model: Path, tmp_path: Path, whole: Callable[[str], Path]
 ) -> None:
     prompts = tmp_path / "prompts.jsonl"
@@ -223,7 +225,7 @@ def test_heads_are_judged_by_command(
     assert changed["none"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_every_place_is_read_once_a_round() -> None:
+def test_every_position_is_read_once_per_epoch() -> None:
     order = ShardOrder([64, 32, 96], 32, seed=3)
     assert order.steps_per_epoch == 6
     for turn in range(2):
@@ -247,7 +249,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("form", ROWS)
 @pytest.mark.parametrize("as_list", [False, True])
-def test_prompts_are_read_in_every_usual_form(form: str, as_list: bool, tmp_path: Path) -> None:
+def test_prompts_are_read_in_every_common_format(form: str, as_list: bool, tmp_path: Path) -> None:
     path = tmp_path / ("a.json" if as_list else "a.jsonl")
     path.write_text(json.dumps([ROWS[form]] if as_list else ROWS[form]), encoding="utf-8")
     (prompts,) = read_training_prompts([tmp_path])
@@ -257,7 +259,7 @@ def test_prompts_are_read_in_every_usual_form(form: str, as_list: bool, tmp_path
 @pytest.mark.parametrize(
     "text", ["{", '{"a": 1}', "7", '{"messages": []}', '{"prompt": 7}', "[1]", "\xff"]
 )
-def test_a_row_that_holds_no_prompt_is_named(text: str, tmp_path: Path) -> None:
+def test_a_row_without_a_prompt_is_named(text: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b'{"prompt": "fine"}\n' * (text[0] != "[") + text.encode("latin-1"))
     with pytest.raises(TrainingError) as caught:
@@ -266,7 +268,7 @@ def test_a_row_that_holds_no_prompt_is_named(text: str, tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-def test_the_bundled_questions_are_many_and_different() -> None:
+def test_the_bundled_prompts_are_many_and_different() -> None:
     prompts = bundled_training_prompts()
     texts = [one.messages[-1].content for one in prompts]
     assert len(texts) == len(set(texts)) >= 600
@@ -291,13 +293,13 @@ def test_the_bundled_questions_are_many_and_different() -> None:
     ],
     ids=str,
 )
-def test_a_configuration_that_makes_no_sense_is_refused(raw: dict[str, Any]) -> None:
+def test_a_senseless_configuration_is_refused(raw: dict[str, Any]) -> None:
     with pytest.raises(TrainingError) as caught:
         config_from(raw, "run.json")
     assert caught.value.hint
 
 
-def test_heads_of_narrow_models_learn_faster_unless_a_rate_is_asked_for() -> None:
+def test_heads_of_narrow_models_have_a_higher_default_learning_rate() -> None:
     usual, eagle = HeadsConfig(kind="medusa"), HeadsConfig(kind="eagle")
     assert learning_rate_of(usual, 4096) == 1e-3
     assert learning_rate_of(usual, 256) == pytest.approx(4e-3)
@@ -305,7 +307,7 @@ def test_heads_of_narrow_models_learn_faster_unless_a_rate_is_asked_for() -> Non
     assert learning_rate_of(replace(usual, learning_rate=2e-4), 256) == 2e-4
 
 
-def test_a_configuration_is_read_from_a_file_and_flags_go_before_it(tmp_path: Path) -> None:
+def test_a_configuration_file_is_read_and_flags_take_precedence(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text('{"kind": "rooted", "minutes": 30, "data": ["x"]}', encoding="utf-8")
     config = read_config(path)
@@ -315,7 +317,7 @@ def test_a_configuration_is_read_from_a_file_and_flags_go_before_it(tmp_path: Pa
         config_from({"minutes": "x"}, path.name)
 
 
-def test_a_folder_that_holds_something_isnt_written_to(model: Path, tmp_path: Path) -> None:
+def test_a_non_empty_folder_isnt_written_to(model: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(TrainingError, match="isn't empty"):
         RunFolder(tmp_path).begin(config_for(model, tmp_path, "medusa"))
@@ -323,7 +325,7 @@ def test_a_folder_that_holds_something_isnt_written_to(model: Path, tmp_path: Pa
         RunFolder(tmp_path / "none").config()
 
 
-def test_a_full_disk_is_told_with_what_to_do(
+def test_a_full_disk_is_reported_with_a_remedy(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing(_: object) -> SimpleNamespace:

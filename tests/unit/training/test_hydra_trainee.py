@@ -33,7 +33,7 @@ def trainee_of(target: Target, token_ids: torch.Tensor | None) -> HydraTrainee:
 
 
 @pytest.mark.parametrize("token_ids", [None, torch.arange(0, 64, 2)])
-def test_each_head_is_held_to_the_token_behind_its_path_where_it_drafts_that(
+def test_each_hydra_head_learns_the_token_after_the_path_it_drafts_from(
     token_ids: torch.Tensor | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.training.hydra_trainee.trains_in_bf16", lambda _: False)

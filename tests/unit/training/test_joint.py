@@ -69,9 +69,7 @@ def config_for(model: Path, folder: Path, **more: Any) -> HeadsConfig:
     return HeadsConfig(model=str(model), data=(str(prompts_file(folder)),), **{**usual, **more})
 
 
-def test_the_adapter_is_as_peft_has_it_and_heads_draft_with_it_on(
-    model: Path, tmp_path: Path
-) -> None:
+def test_the_adapter_equals_pefts_and_heads_draft_with_it(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run(out, config_for(model, tmp_path, kind="medusa", steps=12))
     reported = json.loads((out / ADAPTER / "adapter_config.json").read_text(encoding="utf-8"))
@@ -124,7 +122,7 @@ DAILY = (
         for family in FIRST_OF_FAMILY
     ],
 )
-def test_states_are_the_engines_with_the_adapter_off_and_on(family: str, tmp_path: Path) -> None:
+def test_states_equal_the_engines_with_and_without_the_adapter(family: str, tmp_path: Path) -> None:
     peer_of(FIRST_OF_FAMILY[family]).save_pretrained(tmp_path / "model")
     write_text_files(tmp_path / "model")
     form = LoraSpec(3, 6.0)
@@ -172,7 +170,7 @@ def test_every_weight_format_trains_as_it_runs(quant: str, tmp_path: Path) -> No
     assert by_layer == spec.num_layers
 
 
-def test_gradients_are_those_of_finite_differences(tmp_path: Path) -> None:
+def test_gradients_equal_finite_differences(tmp_path: Path) -> None:
     write_tiny(tmp_path, GROUPED)
     adapted = with_numbers(load_adapted(tmp_path, LoraSpec(2), device="cpu", dtype="float64"))
     weigh = torch.randn(16, GROUPED.hidden_size, dtype=torch.float64)
@@ -199,7 +197,7 @@ def test_gradients_are_those_of_finite_differences(tmp_path: Path) -> None:
         assert found == pytest.approx((above - below) / (2 * step), rel=1e-5, abs=1e-6)
 
 
-def test_blocks_that_are_computed_again_give_the_same_gradients(
+def test_recomputed_blocks_give_the_same_gradients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tiny(tmp_path, GROUPED)
@@ -274,7 +272,7 @@ def reference_loss(
     return total, held
 
 
-def test_the_loss_and_its_gradients_are_those_of_the_papers_equations(
+def test_loss_and_gradients_equal_the_papers_equations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.training.medusa_trainee.trains_in_bf16", lambda _: False)
@@ -303,7 +301,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_papers_equations(
         assert torch.allclose(parameter.grad.double(), held[name].grad, rtol=1e-3, atol=1e-6), name
 
 
-def test_some_texts_of_a_shard_are_read_as_if_they_were_alone(tmp_path: Path) -> None:
+def test_some_texts_of_a_shard_are_computed_as_if_alone(tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
     config = HeadsConfig(num_heads=2, joint=True)
     target = load_target(model, options=LoadOptions("float64", "cpu"))
@@ -330,13 +328,13 @@ def test_some_texts_of_a_shard_are_read_as_if_they_were_alone(tmp_path: Path) ->
     ],
     ids=str,
 )
-def test_what_doesnt_go_together_is_refused(raw: dict[str, Any]) -> None:
+def test_incompatible_options_are_refused(raw: dict[str, Any]) -> None:
     with pytest.raises(TrainingError) as caught:
         config_from(raw, "run.json")
     assert caught.value.hint
 
 
-def test_heads_learn_with_an_adapter_on_that_is_there_already(model: Path, tmp_path: Path) -> None:
+def test_heads_train_on_top_of_an_existing_adapter(model: Path, tmp_path: Path) -> None:
     lora_for(model, tmp_path / "lora")
     config = config_for(model, tmp_path, joint=False, adapter=str(tmp_path / "lora"))
     plain = load_for_training(config_for(model, tmp_path, joint=False))
@@ -346,7 +344,7 @@ def test_heads_learn_with_an_adapter_on_that_is_there_already(model: Path, tmp_p
     assert adapted.name == "model + lora"
 
 
-def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: Path) -> None:
+def test_a_dry_run_counts_the_memory_of_joint_training(model: Path, tmp_path: Path) -> None:
     target = load_target(model, options=LoadOptions("float32", "cpu"))
     small, large = (plan_joint(target.config, target.formats, rank, 4, 100) for rank in (4, 32))
     lora = load_adapted(model, LoraSpec(32), device="cpu").lora
@@ -365,7 +363,7 @@ def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: P
     assert peaks[1]["disk_bytes"] > peaks[0]["disk_bytes"] + large.disk_bytes
 
 
-def test_a_large_model_is_computed_again_and_keeps_little() -> None:
+def test_a_large_model_recomputes_activations_and_stores_little() -> None:
     config = shape_config("vicuna-7b")
     formats = resolve_formats(WeightFormats("nf4-dq"), "", cuda_budget(8.0).hardware)
     assert recomputes(config, 1024)

@@ -42,7 +42,7 @@ def run(*words: object) -> int:
     return code
 
 
-def test_texts_of_every_usual_form_are_read(tmp_path: Path) -> None:
+def test_texts_of_every_common_format_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     (tmp_path / "b.md").write_text("# three")
     (tmp_path / "skipped.csv").write_text("no;text")
@@ -60,7 +60,7 @@ def test_texts_of_every_usual_form_are_read(tmp_path: Path) -> None:
     assert found == ["one\ntwo\n", "# three", *["four", "five", "six", "seven", "eight", "nine"]]
 
 
-def test_long_texts_come_whole_in_parts_that_end_with_lines(tmp_path: Path) -> None:
+def test_long_texts_are_read_completely_in_parts_that_end_with_lines(tmp_path: Path) -> None:
     path, text = tmp_path / "a.txt", "".join(f"line {n} {'x' * (n % 90)}\n" for n in range(900))
     path.write_text(text)
     parts = list(read_texts([path]))
@@ -85,7 +85,7 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_files_are_told_by_name(model: Path, tmp_path: Path, kind: str) -> None:
+def test_bad_files_are_reported_by_name(model: Path, tmp_path: Path, kind: str) -> None:
     path, (reported, write) = tmp_path / "odd.jsonl", BAD[kind]
     write(path)
     with pytest.raises(TrainingError, match=reported) as caught:
@@ -94,7 +94,7 @@ def test_bad_files_are_told_by_name(model: Path, tmp_path: Path, kind: str) -> N
     assert not (tmp_path / "out" / FILE).exists()
 
 
-def test_bad_models_bounds_and_places_are_told(model: Path, tmp_path: Path) -> None:
+def test_bad_models_limits_and_folders_are_reported(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(OUTPUT * 5)
     with pytest.raises(MedusaError):
@@ -106,7 +106,7 @@ def test_bad_models_bounds_and_places_are_told(model: Path, tmp_path: Path) -> N
         run(*bounded[:-1], path)
 
 
-def test_a_table_is_what_the_texts_say(model: Path) -> None:
+def test_a_phrase_table_has_the_texts_counts(model: Path) -> None:
     texts = [OUTPUT * 3, "Nobody came. " + OUTPUT] * 30
     recipe = PhraseRecipe(longest=4)
     found = count_texts(model, texts, recipe, 1 << 30)
@@ -120,7 +120,7 @@ def test_a_table_is_what_the_texts_say(model: Path) -> None:
     assert sum(found.phrases.accuracies[0.0][0]) > 0.9  # held-out texts say the same
 
 
-def test_a_table_keeps_to_its_bounds(model: Path) -> None:
+def test_a_phrase_table_stays_within_its_limits(model: Path) -> None:
     texts = [f"Number {n} of {n * 7} and {n % 5}. " * 3 for n in range(200)]
     whole = count_texts(model, texts, PhraseRecipe(), 1 << 30)
     few = count_texts(model, texts, PhraseRecipe(most_contexts=20), 1 << 30)
@@ -131,7 +131,7 @@ def test_a_table_keeps_to_its_bounds(model: Path) -> None:
     assert (cut.num_tokens, cut.is_whole) == (500, False)
 
 
-def test_tokens_that_a_model_has_no_row_for_split_the_text(
+def test_tokens_outside_of_the_vocabulary_split_the_text(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = {"a": [5, 6, 7, 1 << 19, 8, 9]}
@@ -140,7 +140,7 @@ def test_tokens_that_a_model_has_no_row_for_split_the_text(
     assert set(found.phrases.tokens.tolist()) == {6, 7, 9}
 
 
-def test_a_made_table_drafts_and_leaves_the_text_alone(
+def test_a_trained_table_drafts_and_doesnt_change_the_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pebble = load_target(demo_model_dir(), options=LoadOptions("float32"))

@@ -30,7 +30,7 @@ def history_with(path: Path, *questions: str) -> Path:
     return path
 
 
-def test_the_first_questions_of_all_chats_are_asked(tmp_path: Path) -> None:
+def test_the_first_questions_of_all_chats_are_used(tmp_path: Path) -> None:
     path = history_with(tmp_path / "history.db", SECRET, "Hello", "Hello", "x" * 9000)
     requested = prompts_of_chats(path)
     assert {one.messages[0].content for one in requested} == {SECRET, "Hello"}
@@ -39,7 +39,7 @@ def test_the_first_questions_of_all_chats_are_asked(tmp_path: Path) -> None:
     assert prompts_of_chats(tmp_path / "missing.db") == []
 
 
-def test_they_join_what_is_asked_anyway_in_an_order_that_stays(tmp_path: Path) -> None:
+def test_own_questions_join_the_others_in_a_stable_order(tmp_path: Path) -> None:
     usual, config = prompts_by(HeadsConfig()), HeadsConfig(own_chats="somewhere")
     chats = tmp_path / "chats.jsonl"
     write_training_prompts(prompts_of_chats(history_with(tmp_path / "history.db", SECRET)), chats)
@@ -50,7 +50,7 @@ def test_they_join_what_is_asked_anyway_in_an_order_that_stays(tmp_path: Path) -
     assert prompts_by(config, chats) == usual
 
 
-def test_nothing_of_them_outlives_the_run(tmp_path: Path) -> None:
+def test_no_text_of_own_chats_remains_after_the_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "heads")
     folder.begin(HeadsConfig(own_chats="somewhere"))
     write_training_prompts(

@@ -39,7 +39,7 @@ SHORT = TinySpec(context_tokens=64)  # answers end where the context does
 NUMBERS = PhraseRecipe(longest=3, least_count=2, least_chance=0.0, least_news=0.0)
 
 
-def test_few_followers_of_a_shorter_context_may_be_mixed_in() -> None:
+def test_few_continuations_of_a_shorter_context_may_be_mixed_in() -> None:
     texts = texts_of(5)
     whole, few = (count_phrases(texts, replace(NUMBERS, most_mixed=n)) for n in (0, 6))
     assert (whole.chances == few.chances).all()  # there are six tokens
@@ -94,7 +94,7 @@ def longest_output(texts: list[OwnText], context: tuple[int, ...]) -> tuple[int,
     return context
 
 
-def test_chances_are_those_of_witten_and_bell() -> None:
+def test_probabilities_follow_witten_and_bell() -> None:
     texts = texts_of(3)
     phrases = count_phrases(texts, NUMBERS)
     for context in product(range(6), repeat=3):
@@ -104,7 +104,7 @@ def test_chances_are_those_of_witten_and_bell() -> None:
         assert found == pytest.approx(sorted(chances.values(), reverse=True)[:4], abs=0.003)
 
 
-def test_what_is_said_once_is_no_phrase_and_what_says_nothing_new_is_left_out() -> None:
+def test_single_occurrences_are_no_phrases_and_redundant_contexts_are_omitted() -> None:
     once = [OwnText((1, 2, 3, 4), 1)]
     with pytest.raises(TrainingError, match="Nothing is said twice"):
         count_phrases(once, NUMBERS)
@@ -118,14 +118,14 @@ def test_what_is_said_once_is_no_phrase_and_what_says_nothing_new_is_left_out() 
     assert few.chances.min() >= 0.19
 
 
-def test_the_prompt_is_read_but_not_learned() -> None:
+def test_the_prompt_is_context_but_not_counted() -> None:
     texts = [OwnText((4, 5, 6, 9), 3)] * 3
     phrases = count_phrases(texts, NUMBERS)
     assert [f.token_id for f in phrases.followers([6, 5, 4])] == [9]
     assert phrases.followers([5, 4]) == []
 
 
-def test_many_keys_are_computed_like_one() -> None:
+def test_keys_are_computed_equally_one_by_one_and_vectorized() -> None:
     rng = np.random.default_rng(4)
     keys = rng.integers(0, 1 << 32, 500, dtype=np.uint32)
     tokens = rng.integers(0, 200_000, 500, dtype=np.uint32)
@@ -133,7 +133,7 @@ def test_many_keys_are_computed_like_one() -> None:
     assert _next_keys(keys, tokens).tolist() == [next_key(*pair) for pair in pairs]
 
 
-def test_a_rank_counts_where_those_before_it_were_right() -> None:
+def test_a_rank_counts_if_those_before_it_were_right() -> None:
     phrases = count_phrases([OwnText((0, 1, 2, 3), 1)] * 2, NUMBERS)
     shares = rank_shares(phrases, [OwnText((0, 1, 2, 9, 1), 1)])
     # Behind 0 and 1 it is right, 9 and what comes behind it are not foreseen.
@@ -166,7 +166,7 @@ def prompts_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
+def test_the_command_writes_a_table_beside_a_model_that_then_drafts_with_it(
     tmp_path: Path, prompts_file: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", SHORT)
@@ -190,7 +190,7 @@ def test_too_few_answers_are_refused(tmp_path: Path, prompts_file: Path) -> None
     assert not (tmp_path / FILE).exists()
 
 
-def test_a_message_that_does_not_fit_is_not_asked(tmp_path: Path) -> None:
+def test_a_message_that_does_not_fit_is_skipped(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
     requested = [[ChatMessage(Role.USER, text)] for text in ("hi", "x" * 2000, "yes")]
     texts = list(
@@ -199,7 +199,7 @@ def test_a_message_that_does_not_fit_is_not_asked(tmp_path: Path) -> None:
     assert [text.start for text in texts] == [3, 3]
 
 
-def test_what_is_held_out_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_out_prompts_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[tuple[float, list[str]]] = []
 
     def answer(
@@ -221,7 +221,7 @@ def test_what_is_held_out_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mon
     assert set(phrases.accuracies) == {0.0, 0.5, 1.0}
 
 
-def test_drawn_answers_to_the_same_question_differ(tmp_path: Path) -> None:
+def test_sampled_answers_to_the_same_question_differ(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
     numbers, row_policy = replace(NUMBERS, max_new_tokens=12), RowPolicy(target)
     for temperature, num_different in ((0.0, 1), (1.0, 3)):

@@ -10,7 +10,7 @@ from medusa_core.training.losses import chunked_cross_entropy
 
 
 @pytest.mark.parametrize(("half_s", "bf16"), [(1.0, True), (0.5, True), (1.2, True), (1.3, False)])
-def test_float32_is_trained_in_where_it_is_clearly_faster(
+def test_training_uses_float32_if_it_is_clearly_faster(
     half_s: float, bf16: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = {torch.float32: 1.0, torch.bfloat16: half_s}
@@ -19,7 +19,7 @@ def test_float32_is_trained_in_where_it_is_clearly_faster(
     assert precision.trains_in_bf16.__wrapped__("cuda")
 
 
-def test_the_smallest_numbers_are_zero_in_threads_too() -> None:
+def test_denormals_are_flushed_to_zero_in_threads_too() -> None:
     found: list[float] = []
 
     def multiply() -> None:
@@ -35,7 +35,7 @@ def test_the_smallest_numbers_are_zero_in_threads_too() -> None:
     assert found[2] > 0
 
 
-def test_the_products_that_are_compared_take_time() -> None:
+def test_the_compared_products_take_measurable_time() -> None:
     assert all(precision._product_s(dtype) > 0 for dtype in precision._DTYPES)
 
 
@@ -56,7 +56,7 @@ def test_chunked_cross_entropy_equals_the_plain_one_with_its_gradients() -> None
         torch.testing.assert_close(ours, reference, rtol=1e-4, atol=1e-6)
 
 
-def test_the_loss_of_a_token_that_can_not_come_is_a_number_with_its_gradient() -> None:
+def test_the_loss_of_an_impossible_token_is_finite_with_its_gradient() -> None:
     hidden = torch.tensor([[200.0], [1.0]], requires_grad=True)
     matrix = torch.tensor([[1.0], [-1.0]], requires_grad=True)
     targets = torch.tensor([1, 0])

@@ -47,7 +47,7 @@ def stirred(trainee: StreamsTrainee) -> None:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> None:
+def test_trained_streams_equal_those_that_the_engine_runs(name: str, tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", SPECS[name])
     target = load_target(model, options=CPU)
     trainee = StreamsTrainee(target, config_for())
@@ -72,7 +72,7 @@ def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> N
         torch.testing.assert_close(ours, states[row], rtol=1e-3, atol=1e-3)
 
 
-def test_places_and_what_follows_them_lie_in_the_answer_alone(tmp_path: Path) -> None:
+def test_training_positions_and_their_targets_are_within_the_answer(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path / "model", STREAMS), options=CPU)
     trainee = StreamsTrainee(target, config_for(num_heads=2))
     kinds = np.array([1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 1], dtype=np.uint8)
@@ -84,7 +84,7 @@ def test_places_and_what_follows_them_lie_in_the_answer_alone(tmp_path: Path) ->
     assert some.later.tolist() == [[200, 7], [7, 7], [7, -1], [-1, -1], [-1, -1]]
 
 
-def test_the_target_doesnt_learn(tmp_path: Path) -> None:
+def test_training_streams_leaves_the_target_unchanged(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path / "model", STREAMS), options=CPU)
     trainee = StreamsTrainee(target, config_for())
     kinds = np.array([1] * 3 + [2] * 8, dtype=np.uint8)
@@ -109,7 +109,7 @@ OTHERS: dict[str, tuple[TinySpec, dict[str, Any]]] = {
 }
 
 
-def test_more_layers_than_there_are_are_refused(tmp_path: Path) -> None:
+def test_more_stream_layers_than_there_are_are_refused(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path / "model", STREAMS), options=CPU)
     with pytest.raises(TrainingError, match="4 layers of 3") as caught:
         StreamsTrainee(target, config_for(stream_layers=4))
@@ -119,14 +119,14 @@ def test_more_layers_than_there_are_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "more", [{"vocabulary": 40}, {"stream_layers": 0}, {"lora_rank": 0}, {"lora_rank": 10**6}]
 )
-def test_a_configuration_that_makes_no_sense_is_refused(more: dict[str, int]) -> None:
+def test_a_senseless_configuration_is_refused(more: dict[str, int]) -> None:
     with pytest.raises(TrainingError) as caught:
         config_for(**more)
     assert caught.value.hint
 
 
 @pytest.mark.slow
-def test_streams_are_trained_and_judged_by_command(tmp_path: Path) -> None:
+def test_streams_are_trained_and_evaluated_by_commands(tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", STREAMS)
     prompts = tmp_path / "prompts.jsonl"
     rows = [{"id": str(n), "category": "a", "turns": [f"say {n}"]} for n in range(4)]

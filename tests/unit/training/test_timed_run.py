@@ -46,7 +46,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path: Path) -> None:
+def test_answers_to_held_out_questions_are_not_trained_on(model: Path, tmp_path: Path) -> None:
     config = HeadsConfig(model=str(model), kind="hydra", num_heads=2, device="cpu", context=128)
     folder = RunFolder(tmp_path / "out")
     folder.begin(config)
@@ -81,7 +81,7 @@ def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path:
 
 
 @pytest.mark.parametrize("kind", [pytest.param("hydra", marks=pytest.mark.slow), "eagle"])
-def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_path: Path) -> None:
+def test_a_timed_run_trains_on_slices_of_answers(kind: str, model: Path, tmp_path: Path) -> None:
     config = HeadsConfig(
         model=str(model),
         kind=kind,
@@ -112,7 +112,7 @@ def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_p
     assert list(folder.out.glob("*.safetensors"))
 
 
-def test_states_that_were_recorded_are_those_that_are_computed(model: Path) -> None:
+def test_recorded_states_equal_the_computed_ones(model: Path) -> None:
     target = load_target(model, None, LoadOptions("float32", "cpu", sessions=4))
     target.runner.tap((1, 3))
     prompts = [one.messages for one in bundled_training_prompts()[:6]]
@@ -122,7 +122,7 @@ def test_states_that_were_recorded_are_those_that_are_computed(model: Path) -> N
         torch.testing.assert_close(states, whole[: len(states)], rtol=0, atol=1e-2)
 
 
-def test_the_shares_of_a_run_add_up() -> None:
+def test_the_time_shares_of_a_run_add_up() -> None:
     config = HeadsConfig(minutes=60)
     assert 0.35 < answering_share(config) < 0.5
     assert answering_share(config) + training_share(config) == pytest.approx(0.92)
@@ -131,7 +131,7 @@ def test_the_shares_of_a_run_add_up() -> None:
     assert len(slices_of(joint)) == 1
 
 
-def test_points_of_a_curve_wait_until_they_take_little_of_the_time(tmp_path: Path) -> None:
+def test_evaluations_wait_until_they_take_little_of_the_time(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.work.mkdir()
     curve = Curve(folder, num_steps=100, is_timed=True)
@@ -147,7 +147,7 @@ def test_points_of_a_curve_wait_until_they_take_little_of_the_time(tmp_path: Pat
     assert Curve(folder, num_steps=4000, is_timed=False).is_due(100)
 
 
-def test_heads_draft_from_the_tokens_that_come_most_often() -> None:
+def test_heads_draft_from_the_most_frequent_tokens() -> None:
     answers = [OwnAnswer((9, 9, 9), (5, 3, 5), True), OwnAnswer((9,), (3, 5, 7, 1, 1), False)]
     assert frequent_tokens(answers, 3).tolist() == [1, 3, 5]
     assert frequent_tokens(answers, 100).tolist() == [1, 3, 5, 7]
@@ -159,14 +159,14 @@ def test_drafted_tokens_are_the_frequent_ones_and_then_those_of_low_ids() -> Non
     assert drafted_tokens(answers, 6).tolist() == [0, 1, 2, 7, 50, 90]
 
 
-def test_more_tokens_let_expect_more() -> None:
+def test_more_training_tokens_raise_the_expected_gain() -> None:
     taus = [expected_tau(10.0**power) for power in range(2, 9)]
     assert taus == sorted(taus)
     assert taus[0] == 1.0
     assert taus[-1] > 1.5
 
 
-def test_heads_that_bring_nothing_end_with_a_warning() -> None:
+def test_heads_without_a_gain_end_with_a_warning() -> None:
     assert "Warning" in gain_text(HeadsGain(1.1, 0.8))
     assert "Warning" not in gain_text(HeadsGain(2.1, 1.5))
 
@@ -185,7 +185,7 @@ def test_heads_that_bring_nothing_end_with_a_warning() -> None:
         ("", False),
     ],
 )
-def test_only_whole_plain_requests_are_asked(text: str, good: bool) -> None:
+def test_only_complete_plain_prompts_are_used(text: str, good: bool) -> None:
     assert is_good(text) is good
 
 
@@ -201,7 +201,7 @@ def test_a_model_writes_prompts_from_the_opening_of_a_users_turn(demo: Target) -
     assert all(is_good(text) for text in texts)
 
 
-def test_what_a_model_wrote_to_be_asked_is_kept_for_the_next_stretch(
+def test_prompts_written_by_the_model_are_kept_for_the_next_stage(
     demo: Target, tmp_path: Path
 ) -> None:
     folder = RunFolder(tmp_path / "out")

@@ -31,7 +31,7 @@ def weights_in(folder: Path) -> int:
 
 @pytest.mark.parametrize("kept", [0, 40])
 @pytest.mark.parametrize("kind", [kind.name for kind in TRAINED_KINDS.values() if kind.label])
-def test_heads_are_as_large_as_was_said(
+def test_trained_heads_have_the_predicted_size(
     kind: str, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(_KINDS, kind, TRAINED_KINDS[kind]._replace(vocabulary=kept))
@@ -44,5 +44,5 @@ def test_heads_are_as_large_as_was_said(
     assert trained_bytes(kind, target.config, 3) == weights_in(made)
 
 
-def test_the_window_hears_all_that_a_plan_tells() -> None:
+def test_the_window_gets_all_figures_of_a_plan() -> None:
     assert {field.name for field in fields(HeadsPlan)} == {f.name for f in fields(HeadsNeeds)}

@@ -62,7 +62,7 @@ def cells(model: ResultsModel, row: int) -> list[object]:
     return [model.data(model.index(row, column)) for column in range(model.columnCount())]
 
 
-def test_what_is_chosen_is_what_the_batch_is_asked_for(
+def test_the_form_gives_the_commands_settings(
     dialog: BatchDialog, prompts: Path, tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     assert not dialog.start_button.isEnabled()
@@ -86,7 +86,7 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     assert len(commands) == 1
 
 
-def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
+def test_a_folder_and_a_policy_can_be_chosen_and_cleared(
     dialog: BatchDialog,
     prompts: Path,
     tmp_path: Path,
@@ -114,7 +114,7 @@ def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
     assert "--policy" not in form.spec(MODEL, "").arguments
 
 
-def test_the_model_is_named_and_that_it_has_no_heads(
+def test_the_page_names_the_model_and_says_that_it_has_no_heads(
     dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]
 ) -> None:
     dialog.offer(replace(demo_choice(), heads_dir=None), "", ())
@@ -127,7 +127,7 @@ def test_the_model_is_named_and_that_it_has_no_heads(
     assert "--tier-disk" not in reported
 
 
-def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
+def test_a_batch_shows_progress_and_answers_pauses_and_resumes(
     qtbot: QtBot, started: BatchDialog, prompts: Path, commands: list[FakeCommand]
 ) -> None:
     job, view = started.job, started.view
@@ -161,7 +161,7 @@ def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
     assert out.exists()
 
 
-def test_a_problem_is_told_with_what_to_do(
+def test_a_problem_is_shown_with_its_remedy(
     qtbot: QtBot, started: BatchDialog, commands: list[FakeCommand]
 ) -> None:
     commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
@@ -170,7 +170,7 @@ def test_a_problem_is_told_with_what_to_do(
     assert started.pause_button.text() == "Resume"
 
 
-def test_a_batch_that_can_not_begin_says_why_beside_the_form(
+def test_a_batch_that_cannot_start_says_why_beside_the_form(
     dialog: BatchDialog, own: OwnBatches, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -185,7 +185,7 @@ def test_a_batch_that_can_not_begin_says_why_beside_the_form(
     assert dialog.start_button.isEnabled()
 
 
-def test_a_file_that_holds_no_prompts_is_refused_before_anything_is_unloaded(
+def test_a_file_without_prompts_is_refused_before_the_model_is_unloaded(
     qtbot: QtBot, dialog: BatchDialog, own: OwnBatches, tmp_path: Path
 ) -> None:
     (tmp_path / "notes.txt").write_text("Buy bread.", encoding="utf-8")
@@ -197,7 +197,7 @@ def test_a_file_that_holds_no_prompts_is_refused_before_anything_is_unloaded(
     assert not own.unfinished()
 
 
-def test_enter_pauses_and_gives_nothing_up(
+def test_enter_pauses_and_doesnt_discard(
     qtbot: QtBot, started: BatchDialog, commands: list[FakeCommand], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions: list[object] = []
@@ -208,7 +208,7 @@ def test_enter_pauses_and_gives_nothing_up(
     assert questions == []
 
 
-def test_giving_up_is_asked_and_keeps_the_answers(
+def test_discarding_asks_first_and_keeps_the_answers(
     started: BatchDialog, own: OwnBatches, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = prompts.with_name("questions-answers.jsonl")
@@ -223,7 +223,7 @@ def test_giving_up_is_asked_and_keeps_the_answers(
     assert out.exists()
 
 
-def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
+def test_the_next_start_resumes_a_running_batch_but_not_a_paused_one(
     qtbot: QtBot,
     started: BatchDialog,
     own: OwnBatches,
@@ -249,7 +249,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
     assert not reopened().go_on()
 
 
-def test_the_table_keeps_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_shows_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results_model, "MOST_ROWS", 5)
     model = ResultsModel()
     for first in range(0, 12, 4):
@@ -262,7 +262,7 @@ def test_the_table_keeps_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> 
     assert heads == ["Line", "Tokens", "Ended by", "Answer"]
 
 
-def test_the_palette_and_the_menu_open_it(
+def test_palette_and_menu_open_the_batch_page(
     open_ready: Open, tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     window, _ = open_ready()

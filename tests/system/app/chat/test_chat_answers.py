@@ -90,7 +90,7 @@ def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
     assert one.request_id != two.request_id
 
 
-def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
+def test_every_answer_can_be_regenerated_and_all_versions_are_kept(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready()
@@ -108,7 +108,7 @@ def test_every_answer_can_be_asked_for_again_and_all_versions_stay(
     assert len(window.chat.answers) == 2
 
 
-def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_ready: Open) -> None:
+def test_an_edited_message_becomes_another_version(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
@@ -134,7 +134,7 @@ def test_an_edited_message_is_asked_beside_the_old_one(qtbot: QtBot, open_ready:
     assert [message.text for message in user_messages(window)] == ["one", "two"]
 
 
-def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_cut_answer_can_be_continued(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(stop_reason=StopReason.MAX_TOKENS))
     answer = ask(qtbot, window, "one")
     assert answer.done is not None
@@ -145,7 +145,7 @@ def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_ready: Open) 
     assert requested.messages[-1].token_ids == answer.done.token_ids
 
 
-def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_branch_continues_from_an_earlier_answer(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     for text in ("one", "two"):
         ask(qtbot, window, text)
@@ -156,7 +156,7 @@ def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_ready: Ope
     assert user_messages(window)[1].row.versions.text == "2/2"
 
 
-def test_an_answer_goes_on_while_another_conversation_is_shown(
+def test_an_answer_continues_while_another_conversation_is_shown(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(Script(answer=LONG), 2)
@@ -180,7 +180,7 @@ def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_ready: Open)
     assert QGuiApplication.clipboard().text() == "Some **bold** words"
 
 
-def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_ready: Open) -> None:
+def test_the_plain_decoding_baseline_belongs_to_its_answer(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     answer = ask(qtbot, window, "Hello")
     shown = figure_texts(answer)
@@ -217,7 +217,7 @@ def test_theme_and_zoom_change_shown_answers_and_are_remembered(
     assert "1.2" in saved
 
 
-def test_an_answer_can_be_listened_to(qtbot: QtBot, open_ready: Open) -> None:
+def test_an_answer_is_accessible_to_screen_readers(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     QAccessible.setActive(True)
     try:
@@ -226,7 +226,7 @@ def test_an_answer_can_be_listened_to(qtbot: QtBot, open_ready: Open) -> None:
         QAccessible.setActive(False)
 
 
-def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_ready: Open, tmp_path) -> None:
+def test_an_answer_never_loads_anything(qtbot: QtBot, open_ready: Open, tmp_path) -> None:
     (tmp_path / "secret.png").write_bytes(b"x")
     local = QUrl.fromLocalFile(str(tmp_path / "secret.png")).toString()
     script = Script(answer=f"![a]({local}) and ![b](https://example.org/b.png)")
@@ -238,7 +238,7 @@ def test_nothing_is_ever_loaded_for_an_answer(qtbot: QtBot, open_ready: Open, tm
             assert answer.view.loadResource(kind, QUrl(address)) is None
 
 
-def test_links_are_asked_about_and_only_the_web_is_opened(qtbot: QtBot) -> None:
+def test_links_ask_first_and_only_web_links_open(qtbot: QtBot) -> None:
     view = TextView(plain_document("text"), "Text")
     qtbot.addWidget(view)
     view.show()
@@ -261,7 +261,7 @@ def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_ready: Open) -> None:
 
 
 @pytest.mark.parametrize("button", ["regenerate_button", "continue_button", "branch_button"])
-def test_a_message_that_goes_leaves_the_focus_to_the_composer(
+def test_a_removed_message_gives_the_focus_to_the_composer(
     qtbot: QtBot, open_ready: Open, button: str
 ) -> None:
     window, _ = open_ready(Script(stop_reason=StopReason.MAX_TOKENS))
@@ -275,9 +275,7 @@ def test_a_message_that_goes_leaves_the_focus_to_the_composer(
     qtbot.waitUntil(lambda: not window.chat.is_busy)
 
 
-def test_an_answer_to_a_queued_question_takes_the_focus_from_nobody(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_an_answer_to_a_queued_question_steals_no_focus(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     window.sidebar.show()
     window.sidebar.search_edit.setFocus()
@@ -306,7 +304,7 @@ def test_esc_in_the_search_clears_it_before_it_stops_an_answer(
     assert done is None or done.stop_reason is StopReason.CANCELLED
 
 
-def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_ready: Open) -> None:
+def test_greedy_warns_that_it_gives_the_same_text_again(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     ask(qtbot, window, "Hello")
     assert notices(window) == []
@@ -336,9 +334,7 @@ def notices(window: MainWindow) -> list[str]:
     return [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
 
 
-def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_a_blank_answer_says_why_it_is_empty_and_what_to_do(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     for reason, words, continues in (
         (StopReason.EOS, "ended its answer without a word. Regenerate asks again", False),
@@ -356,9 +352,7 @@ def test_an_answer_of_blanks_says_why_it_is_empty_and_what_to_do(
         assert notices(window) == [], "it is said once"
 
 
-def test_an_answer_at_its_token_limit_says_how_it_is_gone_on_with(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_an_answer_at_its_token_limit_says_how_to_continue(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready(Script(stop_reason=StopReason.MAX_TOKENS))
     answer = ask(qtbot, window, "one")
     (notice,) = window.page.conversation.findChildren(Notice)

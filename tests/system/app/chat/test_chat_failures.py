@@ -34,7 +34,7 @@ def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_ready:
     assert engine.of_kind(Generate)[-1].messages == (ChatMessage(Role.USER, "next"),)
 
 
-def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_ready: Open) -> None:
+def test_the_stop_button_keeps_the_text_so_far(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(answer=LONG), 3)
     engine.gate.clear()
     window.chat.send("go on")
@@ -54,7 +54,9 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_r
     assert reported[1] == ChatMessage(Role.ASSISTANT, answer.content.text, answer.done.token_ids)
 
 
-def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_failure_before_the_first_token_restores_the_prompt(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, engine = open_ready(Script(prefill_error="Too long."))
     window.chat.send("precious words")
     window.page.composer.set_text("typed meanwhile")
@@ -68,7 +70,7 @@ def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_re
     assert ask(qtbot, window, "again").content.text
 
 
-def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_failure_within_an_answer_keeps_the_text_so_far(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(decode_error="No numbers."))
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -79,7 +81,7 @@ def test_a_failure_within_the_answer_keeps_what_there_is(qtbot: QtBot, open_read
     assert ask(qtbot, window, "and now?").document.text == engine.script.answer
 
 
-def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_lost_device_disables_sending_and_keeps_all_text(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(decode_error="The card is lost.", loses_device=True))
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -94,7 +96,7 @@ def test_a_lost_device_ends_sending_and_keeps_all_text(qtbot: QtBot, open_ready:
     assert composer.text == "and now?"
 
 
-def test_a_model_that_cannot_be_loaded_is_explained_and_tried_again(
+def test_a_model_that_cannot_be_loaded_is_explained_and_can_be_tried_again(
     qtbot: QtBot, open_fake: Open
 ) -> None:
     window, engine = open_fake(Script(load_error="The file is truncated."))
@@ -142,7 +144,7 @@ def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
     assert window.chat.path._lack(expected) == ""
 
 
-def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
+def test_an_answer_cut_by_a_model_change_names_the_previous_model(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(Script(answer=LONG), 3)
@@ -156,9 +158,7 @@ def test_an_answer_cut_by_a_change_of_models_names_the_one_from_before(
     assert window.chat.conversation.turns[0].answer.model == demo_choice().name
 
 
-def test_an_answer_that_failed_on_its_way_can_be_gone_on_with(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_an_answer_that_failed_midway_can_be_continued(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(decode_error="No numbers."))
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)

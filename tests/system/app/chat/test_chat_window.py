@@ -23,7 +23,7 @@ from tests.support.window.fakes import LONG, Script
 from tests.support.window.fixtures import Open
 
 
-def test_a_prompt_is_sent_and_its_answer_streamed_and_figured(
+def test_a_prompt_is_sent_and_its_answer_is_streamed_with_figures(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready()
@@ -117,7 +117,7 @@ def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_rea
     assert answer.marked_ranges() == ()
 
 
-def test_the_window_offers_what_the_engine_says_and_takes_its_first(open_ready: Open) -> None:
+def test_the_window_offers_the_engines_drafters_and_selects_the_first(open_ready: Open) -> None:
     window, _ = open_ready()
     page = window.page
     loaded = window.loaded_model.status.loaded
@@ -138,7 +138,7 @@ def test_the_window_offers_what_the_engine_says_and_takes_its_first(open_ready: 
     assert page.settings_panel.drafter_box.currentText() == "Suffix automaton"
 
 
-def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(open_ready: Open) -> None:
+def test_a_choice_with_a_long_name_doesnt_widen_header_and_panel(open_ready: Open) -> None:
     window, _ = open_ready()
     window.page.show_panel(True)
     rule_box = window.page.settings_panel.rule_box
@@ -158,7 +158,7 @@ def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(open_read
     assert (header.height(), header.drafter_box.width()) == before
 
 
-def test_a_full_context_is_told(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_full_context_is_reported(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(stop_reason=StopReason.CONTEXT))
     ask(qtbot, window, "Hello")
     assert isinstance(window.page.conversation.messages[-1], Notice)
@@ -169,9 +169,7 @@ def test_a_full_context_is_told(qtbot: QtBot, open_ready: Open) -> None:
     assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)
 
 
-def test_a_new_chat_begins_even_while_the_old_one_is_answered(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_a_new_chat_can_begin_during_an_answer(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(answer=LONG), 2)
     engine.gate.clear()
     window.chat.send("old")
@@ -195,7 +193,9 @@ def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_ready: Open) -> None:
     assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
 
 
-def test_an_odd_number_of_questions_replaces_those_before(qtbot: QtBot, open_ready: Open) -> None:
+def test_suggested_questions_are_replaced_whatever_their_number(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, _ = open_ready()
     empty = window.page.empty
     empty.show_suggestions(SMALL)
@@ -205,9 +205,7 @@ def test_an_odd_number_of_questions_replaces_those_before(qtbot: QtBot, open_rea
     assert [button.text() for button in empty.buttons] == list(SMALL)
 
 
-def test_the_view_follows_the_end_only_while_the_user_is_there(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_the_view_scrolls_along_only_if_it_is_at_the_end(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(answer=LONG), 80)
     window.resize(QSize(700, 560))
     bar = window.page.conversation.verticalScrollBar()
@@ -230,7 +228,7 @@ def test_the_view_follows_the_end_only_while_the_user_is_there(
     assert bar.value() == bar.maximum()
 
 
-def test_the_hint_for_the_first_start_goes_away_for_good(
+def test_the_hint_of_the_first_start_disappears_for_good(
     qtbot: QtBot, open_fake: Open, tmp_path
 ) -> None:
     window, _ = open_fake()
@@ -238,7 +236,7 @@ def test_the_hint_for_the_first_start_goes_away_for_good(
     assert '"has_read_hint": true' in (tmp_path / "preferences.json").read_text()
 
 
-def test_enter_that_chooses_a_word_of_an_input_method_sends_nothing(
+def test_enter_that_confirms_an_input_methods_word_sends_nothing(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready()

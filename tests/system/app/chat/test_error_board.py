@@ -9,7 +9,9 @@ from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 
 
-def test_an_error_is_seen_wherever_the_conversation_stands(qtbot: QtBot, open_ready: Open) -> None:
+def test_an_error_is_visible_wherever_the_conversation_is_scrolled(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, _ = open_ready(Script(answer="One two three. " * 400))
     ask(qtbot, window, "Hello")
     bar = window.page.conversation.verticalScrollBar()
@@ -41,7 +43,7 @@ def test_the_same_error_again_is_one_card(open_ready: Open) -> None:
     assert [card.message for card in errors(window)] == ["The disk is read-only.", "Another."]
 
 
-def test_an_error_goes_when_its_trouble_is_over(qtbot: QtBot, open_ready: Open) -> None:
+def test_an_error_disappears_when_its_cause_is_gone(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(prefill_error="No room."))
     window.page.errors.show_error("A file can't be saved.", "Choose another place.")
     window.page.composer.edit.setPlainText("Hello")

@@ -67,7 +67,7 @@ def requested(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
     return command
 
 
-def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
+def test_temperature_0_is_shown_as_greedy_and_delta_names_the_setting_it_follows(
     qtbot: QtBot, ready: Ready
 ) -> None:
     settings_panel = ready[0].page.settings_panel
@@ -118,7 +118,7 @@ def test_every_declared_setting_has_a_row_that_reaches_the_engine(
         assert numbers.rows[name].reset_button.isHidden(), name
 
 
-def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
+def test_an_unused_setting_is_disabled_and_says_why(ready: Ready) -> None:
     window, _ = ready
     settings_panel = window.page.settings_panel
     temperature = settings_panel.numbers.boxes["temperature"]
@@ -133,7 +133,7 @@ def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
     assert "drafts nothing" in settings_panel.groups["Speed-up"].note
 
 
-def test_settings_of_one_rule_or_drafter_are_seen_only_while_it_is_chosen(ready: Ready) -> None:
+def test_settings_of_one_rule_or_drafter_are_visible_only_while_it_is_chosen(ready: Ready) -> None:
     window, _ = ready
     show_all_settings(window)
     panel = window.page.settings_panel
@@ -169,7 +169,7 @@ def test_nothing_in_the_panel_is_wider_than_the_panel(qtbot: QtBot, ready: Ready
     assert content.minimumSizeHint().width() <= area.viewport().width()
 
 
-def test_a_number_that_does_nothing_is_shown_as_a_word_and_can_be_typed_over(
+def test_a_disabled_number_is_shown_as_a_word_and_can_be_typed_over(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, _ = ready
@@ -253,13 +253,13 @@ def entries(menu) -> list:
     return menu.actions()
 
 
-def test_presets_of_the_program_offer_a_copy_alone(seen: Seen) -> None:
+def test_presets_of_the_program_can_only_be_copied(seen: Seen) -> None:
     bar = seen[0].page.settings_panel.presets
     enabled = {a.text(): a.isEnabled() for a in entries(bar.menu) if a.text()}
     assert (enabled["Delete"], enabled["Rename…"], enabled["Duplicate"]) == (False, False, True)
 
 
-def test_damaged_presets_are_told_when_the_window_opens(
+def test_damaged_presets_are_reported_when_the_window_opens(
     qtbot: QtBot, open_fake: Open, tmp_path: Path
 ) -> None:
     (tmp_path / "presets.json").write_text("{")
@@ -287,7 +287,7 @@ def test_the_meter_counts_while_typing_and_warns_before_sending(qtbot: QtBot, re
     qtbot.waitUntil(lambda: label.text() == "4 of 64 tokens")
 
 
-def test_a_context_that_an_answer_has_filled_offers_a_way_on_without_an_alarm(
+def test_an_answer_that_filled_the_context_offers_ways_to_continue(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, engine = ready
@@ -308,7 +308,7 @@ def test_a_context_that_an_answer_has_filled_offers_a_way_on_without_an_alarm(
     assert label.property("warns")
 
 
-def test_the_template_shows_what_the_model_reads_and_a_mistake_in_it(
+def test_the_template_page_shows_the_prompt_and_a_mistake_in_the_template(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, engine = ready
@@ -342,7 +342,7 @@ def test_a_long_prompt_says_how_much_of_it_is_read_and_how_to_stop(
     engine.gate.set()
 
 
-def test_what_is_no_longer_read_and_where_layers_went_is_said_in_the_chat(
+def test_omitted_messages_and_offloaded_layers_are_mentioned_in_the_chat(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, engine = ready
@@ -446,7 +446,7 @@ def test_every_tooltip_of_header_strip_and_panel_wraps(seen: Seen) -> None:
 # The strip ----------------------------------------------------------------------------------------
 
 
-def test_the_strip_tells_speed_and_tokens_per_step_while_an_answer_streams(
+def test_the_strip_shows_speed_and_tokens_per_step_while_an_answer_streams(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, _ = ready
@@ -459,7 +459,7 @@ def test_the_strip_tells_speed_and_tokens_per_step_while_an_answer_streams(
         assert label.accessibleDescription().endswith(".")
 
 
-def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) -> None:
+def test_the_memory_of_the_device_is_shown_with_its_name(qtbot: QtBot, ready: Ready) -> None:
     from medusa_core.api import MemoryStatus
 
     window, _ = ready
@@ -476,7 +476,7 @@ def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) ->
     qtbot.waitUntil(lambda: "1.0 of 2.0 GiB free · Chip" in window.page.strip.memory_label.text())
 
 
-def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> None:
+def test_unknown_memory_is_not_shown(qtbot: QtBot, ready: Ready) -> None:
     def fail(_: str):
         raise RuntimeError("the card is gone")
 
@@ -487,7 +487,9 @@ def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> Non
     qtbot.waitUntil(lambda: window.page.strip.memory_label.text() == "")
 
 
-def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_new_chat_begins_with_the_makers_recommended_sampling(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, _ = open_ready(Script(advice=Advice(0.6, 20, 0.95)))
     panel = window.page.settings_panel
     assert panel.presets.box.currentText() == "Recommended"
@@ -543,7 +545,7 @@ def test_lists_of_drafters_say_how_fast_each_was_here(ready: Ready) -> None:
         }
 
 
-def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_ready: Open) -> None:
+def test_reasoning_can_be_switched_if_the_model_supports_it(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(thinking=ThinkingSwitch(True, True, True), answer=THOUGHT))
     window.page.show_panel(True)
     box = window.page.settings_panel.thinks_box
@@ -562,7 +564,7 @@ def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_ready: Open
     assert command.messages[1].content == "Four.", "what was thought isn't sent back"
 
 
-def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_ready: Open) -> None:
+def test_the_growth_of_drafts_is_set_per_conversation(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     window.page.show_panel(True)
     panel = window.page.settings_panel
@@ -582,6 +584,6 @@ def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_read
     assert requested(qtbot, (window, engine), "Once upon a ").messages[-1].content == "Once upon a "
 
 
-def test_a_chat_model_is_asked_without_the_spaces_around(qtbot: QtBot, ready: Ready) -> None:
+def test_a_chat_models_prompt_is_stripped_of_surrounding_spaces(qtbot: QtBot, ready: Ready) -> None:
     assert ready[0].page.composer.edit.placeholderText() == "Ask something…"
     assert requested(qtbot, ready, " Hello ").messages[-1].content == "Hello"

@@ -58,7 +58,7 @@ def spoken(race: RaceList, row: int) -> str:
     return whole.child(row).text(QAccessible.Text.Name)
 
 
-def test_the_bars_are_those_that_raced_the_fastest_first() -> None:
+def test_bars_show_the_compared_drafters_the_fastest_first() -> None:
     eagle, plain, lookahead = race_bars(DRAFTERS, SPEEDS)
     assert [eagle.name, plain.name, lookahead.name] == ["eagle", "none", "lookahead"]
     assert [bar.length for bar in (eagle, plain, lookahead)] == [1.0, 0.5, 0.125]
@@ -76,7 +76,7 @@ def test_the_bars_are_those_that_raced_the_fastest_first() -> None:
     assert race_bars(DRAFTERS, (untimed,))[0].why == "A step of 6.4 rows."
 
 
-def test_a_bar_that_is_clicked_drafts_from_now_on(panel: ChatSettingsPanel) -> None:
+def test_a_clicked_bar_chooses_its_drafter(panel: ChatSettingsPanel) -> None:
     race = panel.race
     assert race.isVisible()
     for name in ("lookahead", "eagle"):
@@ -89,7 +89,7 @@ def test_a_bar_that_is_clicked_drafts_from_now_on(panel: ChatSettingsPanel) -> N
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Space])
-def test_keys_walk_along_the_bars_and_choose(panel: ChatSettingsPanel, key: Qt.Key) -> None:
+def test_keys_move_along_the_bars_and_choose(panel: ChatSettingsPanel, key: Qt.Key) -> None:
     race = panel.race
     panel.choose_drafter("eagle")
     assert race.currentRow() == row_of(race, "eagle") == 0
@@ -128,13 +128,13 @@ def test_bars_are_as_long_as_drafters_are_fast(
     assert lengths[0] > 200
 
 
-def test_where_nobody_raced_there_is_no_picture(panel: ChatSettingsPanel) -> None:
+def test_without_a_comparison_there_is_no_chart(panel: ChatSettingsPanel) -> None:
     panel.race.show_race(())
     assert panel.race.isHidden()
     assert panel.race.accessibleName()
 
 
-def test_a_button_measures_again_and_a_line_says_where_that_is_lacking(
+def test_a_button_measures_again_and_a_line_says_what_is_missing(
     panel: ChatSettingsPanel, qtbot: QtBot
 ) -> None:
     assert panel.measure.lack_label.isHidden()

@@ -10,7 +10,7 @@ from medusa_core.api import docs_dir
 from tests.support.window.fixtures import Open
 
 
-def test_help_lists_the_pages_for_users_as_the_site_does() -> None:
+def test_help_lists_the_same_pages_as_the_site() -> None:
     site = yaml.safe_load((docs_dir() / "mkdocs.yml").read_text(encoding="utf-8"))
     listed = [
         Path(file).stem

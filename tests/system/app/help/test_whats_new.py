@@ -54,12 +54,12 @@ def test_versions_are_read_with_their_changes() -> None:
         ("nonsense", "0.9.0", ["0.9.0"]),
     ],
 )
-def test_what_came_since_is_told(seen: str, current: str, told: list[str]) -> None:
+def test_changes_since_a_version_are_listed(seen: str, current: str, told: list[str]) -> None:
     found = released_since(read_changelog(TEXT), seen, current)
     assert [one.version for one in found] == told
 
 
-def test_our_own_names_this_version_first_and_each_change_is_a_sentence() -> None:
+def test_the_changelog_begins_with_this_version_and_its_changes_are_sentences() -> None:
     releases = own_releases()
     assert releases[0].version == VERSION
     numbers = [number_of(one.version) for one in releases]
@@ -71,7 +71,7 @@ def test_our_own_names_this_version_first_and_each_change_is_a_sentence() -> Non
         assert all(change.endswith((".", "`")) for change in release.changes)
 
 
-def test_news_are_told_once_after_an_update_and_never_at_a_first_start(
+def test_news_are_shown_once_after_an_update_and_never_at_a_first_start(
     qtbot: QtBot, open_fake: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_fake()

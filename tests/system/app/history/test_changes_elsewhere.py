@@ -59,7 +59,7 @@ def test_a_conversation_of_another_program_appears_in_the_list(
     assert window.chat.answers[0].document.text == "In a terminal."
 
 
-def test_what_follows_elsewhere_is_shown_behind_what_is_shown(
+def test_messages_added_by_another_program_appear_after_the_shown_ones(
     qtbot: QtBot, open_saved: OpenSaved, other: History
 ) -> None:
     window, _ = open_saved()
@@ -76,7 +76,7 @@ def test_what_follows_elsewhere_is_shown_behind_what_is_shown(
     assert parents["three"] == f"{conversation}-3"
 
 
-def test_answers_that_are_written_at_once_stay_beside_each_other(
+def test_concurrent_answers_become_versions(
     qtbot: QtBot, open_saved: OpenSaved, other: History
 ) -> None:
     window, engine = open_saved(Script(answer="Of the window. " * 10), 40)
@@ -98,9 +98,7 @@ def test_answers_that_are_written_at_once_stay_beside_each_other(
     assert "Of the window. " * 10 in texts
 
 
-def test_an_answer_that_was_opened_half_written_gets_its_end(
-    open_saved: OpenSaved, other: History
-) -> None:
+def test_an_answer_opened_half_written_is_completed(open_saved: OpenSaved, other: History) -> None:
     window, _ = open_saved()
     other.begin("c", "Half")
     other.add_prompt(prompt("c", "q", "Go on?"))
@@ -118,7 +116,7 @@ def test_an_answer_that_was_opened_half_written_gets_its_end(
     assert [one.content.text for one in window.chat.answers] == ["So far so good."]
 
 
-def test_what_is_trashed_elsewhere_is_not_shown_any_more(
+def test_a_conversation_trashed_by_another_program_is_not_shown_any_more(
     qtbot: QtBot, open_saved: OpenSaved, other: History
 ) -> None:
     window, _ = open_saved()
@@ -132,7 +130,7 @@ def test_what_is_trashed_elsewhere_is_not_shown_any_more(
     assert listed(window) == ["one"]
 
 
-def test_what_is_selected_stays_selected_when_another_program_writes(
+def test_the_selection_is_kept_when_another_program_writes(
     open_saved: OpenSaved, other: History
 ) -> None:
     for name in ("a", "b", "c"):
@@ -145,7 +143,9 @@ def test_what_is_selected_stays_selected_when_another_program_writes(
     assert {one.id for one in window.sidebar.chosen} == {"a", "c"}
 
 
-def test_the_windows_own_writes_are_no_news(qtbot: QtBot, open_saved: OpenSaved) -> None:
+def test_the_windows_own_writes_are_not_reported_as_changes(
+    qtbot: QtBot, open_saved: OpenSaved
+) -> None:
     window, _ = open_saved()
     assert window.history is not None
     seen: list[None] = []

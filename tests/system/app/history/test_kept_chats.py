@@ -56,7 +56,7 @@ def click(window: MainWindow, title: str) -> None:
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
 
 
-def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
+def test_a_restored_conversation_has_its_marks_figures_and_versions(
     qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
     window, _ = open_saved()
@@ -86,7 +86,7 @@ INSIDE = ThinkingSwitch(True, True, True)
 THOUGHT_HARD = "I think hard about it.</think>The answer is 4."
 
 
-def test_what_was_thought_stays_apart_after_a_restart(
+def test_reasoning_stays_apart_after_a_restart(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, _ = open_saved(Script(answer=THOUGHT_HARD, thinking=INSIDE))
@@ -122,7 +122,7 @@ def test_what_was_thought_stays_apart_after_a_restart(
     copied.close()
 
 
-def test_an_answer_that_was_cut_while_it_was_thought_goes_on_within(
+def test_an_answer_cut_within_its_reasoning_is_continued_there(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     script = Script(answer="I think hard.", thinking=INSIDE, stop_reason=StopReason.MAX_TOKENS)
@@ -147,7 +147,7 @@ def test_an_answer_that_was_cut_while_it_was_thought_goes_on_within(
     assert old.content == "Four."
 
 
-def test_an_answer_that_a_crash_cut_while_it_was_thought_is_no_answer(
+def test_reasoning_cut_by_a_crash_is_not_shown_as_an_answer(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, engine = open_saved(Script(answer=LONG, thinking=INSIDE), 40)
@@ -170,7 +170,7 @@ def test_an_answer_that_a_crash_cut_while_it_was_thought_is_no_answer(
     engine.gate.set()
 
 
-def test_an_answer_is_kept_while_it_is_written(
+def test_an_answer_is_saved_while_it_is_written(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, engine = open_saved(Script(answer=LONG), 40)
@@ -194,9 +194,7 @@ def test_an_answer_is_kept_while_it_is_written(
     engine.gate.set()
 
 
-def test_what_is_written_and_not_sent_stays_with_its_conversation(
-    qtbot: QtBot, open_saved: OpenSaved
-) -> None:
+def test_an_unsent_message_stays_with_its_conversation(qtbot: QtBot, open_saved: OpenSaved) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
     window.page.composer.set_text("half a")
@@ -209,7 +207,7 @@ def test_what_is_written_and_not_sent_stays_with_its_conversation(
     assert window.page.composer.text == "half a"
 
 
-def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
+def test_token_cards_of_a_stored_answer_use_its_stored_steps(
     qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
     window, _ = open_saved()
@@ -225,7 +223,7 @@ def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
     assert window.insight.timeline.index == track.step_of(3)
 
 
-def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_saved: OpenSaved) -> None:
+def test_search_finds_words_and_shows_the_hit(qtbot: QtBot, open_saved: OpenSaved) -> None:
     window, engine = open_saved()
     ask(qtbot, window, "about foxes")
     engine.script = Script(answer="A heron stands in the reeds.")
@@ -259,7 +257,7 @@ def test_conversations_are_renamed_pinned_and_put_into_folders(
     assert [rows_text(row) for row in rows] == ["Pinned", "one", "Work", "two", "Today", "Work"]
 
 
-def test_a_conversation_is_duplicated_with_its_versions_and_goes_on_apart(
+def test_a_duplicated_conversation_has_its_versions_and_is_independent(
     qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
     window, engine = open_saved()
@@ -285,7 +283,7 @@ def test_a_conversation_is_duplicated_with_its_versions_and_goes_on_apart(
     assert len(window.chat.answers) == 2
 
 
-def test_the_trash_gives_back_or_deletes_for_good(
+def test_the_trash_restores_or_deletes_for_good(
     qtbot: QtBot, open_saved: OpenSaved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
@@ -307,9 +305,7 @@ def test_the_trash_gives_back_or_deletes_for_good(
     assert sorted(titles(window)) == ["keep", "restore"]
 
 
-def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
-    qtbot: QtBot, open_saved: OpenSaved
-) -> None:
+def test_trashing_the_shown_conversation_closes_it(qtbot: QtBot, open_saved: OpenSaved) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
     window.sidebar.select(window.chat.conversation.session_id)
@@ -318,7 +314,7 @@ def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
     assert titles(window) == []
 
 
-def test_a_full_disk_costs_nothing_that_was_said(
+def test_a_full_disk_loses_no_text(
     qtbot: QtBot, open_saved: OpenSaved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
@@ -418,7 +414,7 @@ def export_as(
     asyncio.run(export())
 
 
-def test_a_conversation_is_exported_and_taken_again(
+def test_an_exported_conversation_can_be_imported_again(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
@@ -443,7 +439,7 @@ def test_a_conversation_is_exported_and_taken_again(
             card.dismissed.emit()
 
 
-def test_a_file_that_cannot_be_written_is_told(
+def test_a_file_that_cannot_be_written_is_reported(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, _ = open_saved()
@@ -454,7 +450,7 @@ def test_a_file_that_cannot_be_written_is_told(
     assert [card.message.split(" can't")[1] for card in errors(window)]
 
 
-def test_the_ending_that_is_typed_decides_what_is_written(
+def test_the_typed_extension_decides_the_format(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
@@ -476,7 +472,7 @@ def test_the_ending_that_is_typed_decides_what_is_written(
         assert written.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
 
 
-def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_files_place(
+def test_a_file_filter_changes_the_proposed_extension_and_overwrites_no_other_file(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
@@ -527,7 +523,7 @@ def _left_edges(reader: PdfReader) -> dict[str, float]:
 
 
 @pytest.mark.expects_errors
-def test_whatever_fails_is_told_and_the_other_files_are_imported(
+def test_failed_files_are_reported_and_the_others_are_imported(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_saved()
@@ -560,7 +556,7 @@ def test_whatever_fails_is_told_and_the_other_files_are_imported(
 
 
 @pytest.mark.parametrize("packed", [b"", b"no steps"])
-def test_an_export_says_that_damaged_steps_are_left_out(
+def test_an_export_says_that_damaged_steps_are_omitted(
     packed: bytes, qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, _ = open_saved()
@@ -579,7 +575,7 @@ def test_an_export_says_that_damaged_steps_are_left_out(
 
 
 @pytest.mark.expects_errors
-def test_an_import_says_which_conversations_it_left_out_and_why(
+def test_an_import_says_which_conversations_it_omitted_and_why(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, _ = open_saved()
@@ -598,7 +594,7 @@ def test_an_import_says_which_conversations_it_left_out_and_why(
     assert "can't be read: it isn't valid" in card.hint
 
 
-def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
+def test_an_idle_model_writes_a_title_and_is_interrupted_by_the_user(
     qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
     window, engine = open_saved()
@@ -634,12 +630,12 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
         ("I think that a good title for this conversation might be something like this", ""),
     ],
 )
-def test_a_title_is_found_in_what_a_model_says(output: str, title: str) -> None:
+def test_a_title_is_extracted_from_a_models_answer(output: str, title: str) -> None:
     assert title_in(output) == title
 
 
 @pytest.mark.parametrize("continues", [False, True])
-def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
+def test_after_a_crash_the_last_conversation_is_offered_but_not_opened(
     qtbot: QtBot, open_saved: OpenSaved, continues: bool
 ) -> None:
     window, _ = open_saved()
@@ -657,7 +653,7 @@ def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
 
 
 @pytest.mark.parametrize(("continues", "shown"), [(False, []), (True, ["said"])])
-def test_a_restart_opens_the_last_conversation_and_a_usual_start_none(
+def test_a_restart_opens_the_last_conversation_and_a_normal_start_opens_none(
     qtbot: QtBot, open_saved: OpenSaved, continues: bool, shown: list[str]
 ) -> None:
     window, _ = open_saved()
@@ -683,7 +679,7 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_saved: OpenSaved) ->
     assert [message.text for message in user_messages(window)] == ["about herons"]
 
 
-def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
+def test_an_answer_interrupted_in_the_last_run_can_be_continued(
     qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
     window, engine = open_saved(Script(answer=LONG), 40)

@@ -39,7 +39,7 @@ def learned(tmp_path: Path) -> Path:
     return tmp_path / "learned"
 
 
-def test_answers_of_kept_conversations_teach_and_others_dont(
+def test_answers_of_stored_conversations_are_learned_and_others_arent(
     qtbot: QtBot, open_saved: OpenSaved, open_fake: Open
 ) -> None:
     window, engine = open_saved()
@@ -62,7 +62,7 @@ def test_a_conversation_in_the_trash_is_unlearned(
     assert SECRET.tobytes() not in left_in(learned)
 
 
-def test_emptying_the_trash_unlearns_what_came_in_between(
+def test_emptying_the_trash_unlearns_what_was_added_meanwhile(
     qtbot: QtBot, open_saved: OpenSaved, learned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(QMessageBox, "exec", lambda _: QMessageBox.StandardButton.Yes)
@@ -93,7 +93,7 @@ def test_the_switch_stops_learning_and_deletes_what_was_learned(
     assert [one.updates_datastore for one in engine.of_kind(Generate)] == [True, False, True]
 
 
-def test_the_next_start_forgets_conversations_that_are_no_more(
+def test_the_next_start_unlearns_deleted_conversations(
     qtbot: QtBot, open_saved: OpenSaved, learned: Path, tmp_path: Path
 ) -> None:
     window, _ = open_saved()
@@ -117,7 +117,9 @@ def test_the_next_start_forgets_conversations_that_are_no_more(
     assert kept.tobytes() not in left_in(learned)
 
 
-def test_what_cant_be_forgotten_is_told(qtbot: QtBot, open_saved: OpenSaved, learned: Path) -> None:
+def test_a_failure_to_unlearn_is_reported(
+    qtbot: QtBot, open_saved: OpenSaved, learned: Path
+) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
     (learned / "model.db").mkdir(parents=True)

@@ -88,7 +88,7 @@ def german(qapp: QApplication, compiled: Path) -> Iterator[None]:
         translator.deleteLater()
 
 
-def test_every_german_text_has_the_fields_of_the_english_one(tmp_path: Path) -> None:
+def test_every_german_text_has_the_same_fields_as_its_english(tmp_path: Path) -> None:
     fresh = tmp_path / "medusa_de.ts"
     fresh.write_bytes((FOLDER / "medusa_de.ts").read_bytes())
     extract(fresh)
@@ -166,7 +166,7 @@ def is_formatted(text: ast.expr) -> bool:
     return False
 
 
-def test_the_window_shows_no_literal() -> None:
+def test_the_window_shows_no_untranslated_literal() -> None:
     paths = (resources_dir().parent / "app").rglob("*.py")
     found = {f"{path}:{text.lineno}" for path in paths for text in shown_literals(parse(path))}
     assert found == set()
@@ -181,7 +181,7 @@ def test_the_window_shows_no_literal() -> None:
         "box.show_problem(problem='It failed.')",
     ],
 )
-def test_a_literal_that_the_window_shows_is_found(source: str) -> None:
+def test_an_untranslated_literal_is_detected(source: str) -> None:
     assert len(shown_literals(ast.parse(source))) == 1
 
 
@@ -227,7 +227,7 @@ def warn_of_missing(texts: list[str]) -> None:
         warnings.warn(f"{len(texts)} texts have no German one ({how}): {reported}", stacklevel=2)
 
 
-def test_missing_texts_are_warned_of_and_fail_no_run() -> None:
+def test_missing_translations_warn_and_fail_no_run() -> None:
     with pytest.warns(UserWarning, match="2 texts have no German one"):
         warn_of_missing(["One.", "Two."])
     warn_of_missing([])
@@ -251,11 +251,11 @@ def test_missing_texts_are_warned_of_and_fail_no_run() -> None:
         ("", ""),
     ],
 )
-def test_what_the_engine_says_is_told_in_german(german: None, text: str, reported: str) -> None:
+def test_engine_texts_are_shown_in_german(german: None, text: str, reported: str) -> None:
     assert engine_text(text) == reported
 
 
-def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -> None:
+def test_engine_errors_are_shown_in_german(german: None, tmp_path: Path) -> None:
     reported = []
     for work in (
         lambda: ModelFiles.open(tmp_path).config,
@@ -278,7 +278,7 @@ def test_in_english_texts_stay_as_they_are() -> None:
     assert engine_text(text) == text == "a/b has 4,096 tokens."
 
 
-def test_a_translation_with_a_field_too_many_is_shown_in_english_and_logged(
+def test_a_translation_with_a_surplus_field_is_shown_in_english_and_logged(
     qapp: QApplication, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Wrong(QTranslator):
@@ -299,7 +299,7 @@ def test_a_translation_with_a_field_too_many_is_shown_in_english_and_logged(
     assert 'the translation of "{0} isn\'t a file." has other fields' in caplog.text
 
 
-def test_the_systems_language_is_taken_unless_another_one_is_chosen(compiled: Path) -> None:
+def test_the_systems_language_is_used_unless_another_is_chosen(compiled: Path) -> None:
     assert chosen_language("system", compiled, ["de-AT", "en-US"]) == "de"
     assert chosen_language("system", compiled, ["fr-FR", "de-DE"]) == "de"
     assert chosen_language("system", compiled, ["fr-FR"]) == "en"

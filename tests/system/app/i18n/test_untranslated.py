@@ -119,7 +119,7 @@ def opened(open_ready: Open) -> MainWindow:
     return window
 
 
-def test_a_text_that_is_not_translated_is_found(marked: None, qtbot: QtBot) -> None:
+def test_an_untranslated_text_is_detected(marked: None, qtbot: QtBot) -> None:
     widget = QWidget()
     qtbot.addWidget(widget)
     for text in ("Not translated", QCoreApplication.translate("Any", "Translated"), "12 MiB"):
@@ -127,7 +127,7 @@ def test_a_text_that_is_not_translated_is_found(marked: None, qtbot: QtBot) -> N
     assert list(unmarked(widget)) == ["Not translated"]
 
 
-def test_the_window_with_an_answer_an_error_and_its_panels(
+def test_the_window_with_an_answer_an_error_and_panels_is_translated(
     marked: None, qtbot: QtBot, open_ready: Open
 ) -> None:
     window = opened(open_ready)
@@ -143,7 +143,9 @@ def test_the_window_with_an_answer_an_error_and_its_panels(
     assert found == [{}, {}]
 
 
-def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_ready: Open, run: Run) -> None:
+def test_settings_palette_and_menus_are_translated(
+    marked: None, qtbot: QtBot, open_ready: Open, run: Run
+) -> None:
     window = opened(open_ready)
     before = visible_windows()
 
@@ -161,7 +163,7 @@ def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_ready: Open
     assert found == [{}, {}]
 
 
-def test_the_model_manager(marked: None, run: Run, dialog: LibraryDialog) -> None:
+def test_the_model_manager_is_translated(marked: None, run: Run, dialog: LibraryDialog) -> None:
     async def work() -> None:
         card(dialog, 8)
         await dialog.installed.refresh()
@@ -176,7 +178,9 @@ def test_the_model_manager(marked: None, run: Run, dialog: LibraryDialog) -> Non
         assert found == {}, dialog.tabs.tabText(index)
 
 
-def test_diagnostics(marked: None, qtbot: QtBot, appearance: Appearance, run: Run) -> None:
+def test_diagnostics_are_translated(
+    marked: None, qtbot: QtBot, appearance: Appearance, run: Run
+) -> None:
     checks = (
         Check("Compiled library", True, "In use: avx2."),
         Check("Device", False, "This torch finds no CUDA device.", "Choose another."),

@@ -26,7 +26,7 @@ from tests.support.window.fixtures import Open
 from tests.support.window.looks import framed, track_of
 
 
-def test_two_modes_answer_side_by_side(qtbot: QtBot, open_ready: Open) -> None:
+def test_compare_answers_in_two_modes_side_by_side(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     dialog = window.insight.open_compare()
     QTest.keyClicks(dialog.edit, "Hello")
@@ -48,7 +48,7 @@ def test_two_modes_answer_side_by_side(qtbot: QtBot, open_ready: Open) -> None:
     ]
 
 
-def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(open_ready: Open) -> None:
+def test_rows_can_be_chosen_for_trees_and_are_in_the_title(open_ready: Open) -> None:
     window, _ = open_ready()
     left, right = window.insight.open_compare().sides
     assert (left.rows_box.isEnabled(), right.rows_box.isEnabled()) == (False, True)
@@ -62,7 +62,7 @@ def test_rows_are_chosen_where_there_is_a_tree_and_the_title_says_so(open_ready:
     assert left.drafter_box.currentData() == "medusa", "what the user chose stays"
 
 
-def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
+def test_tokens_of_a_comparison_have_cards_steps_and_marks(
     qtbot: QtBot, open_ready: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, engine = open_ready()
@@ -92,7 +92,7 @@ def test_tokens_of_a_comparison_have_cards_steps_and_the_chosen_marks(
     assert not reroll.isEnabled()
 
 
-def test_without_recording_a_comparison_has_none(qtbot: QtBot, open_ready: Open) -> None:
+def test_without_recording_a_comparison_has_no_steps(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     dialog = window.insight.open_compare()
     window.page.header.record_action.trigger()
@@ -103,7 +103,7 @@ def test_without_recording_a_comparison_has_none(qtbot: QtBot, open_ready: Open)
     assert window.insight.recordings.tracks == {}
 
 
-def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
+def test_a_comparison_uses_the_headers_temperature_and_remembers_its_choice(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(num_before_gate=2)
@@ -132,14 +132,14 @@ def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
         (0.5, " The left side decoded 2.00× faster."),
     ],
 )
-def test_the_faster_side_is_named_unless_both_are_equal(left_s: float, words: str) -> None:
+def test_the_faster_side_is_named_unless_both_are_equally_fast(left_s: float, words: str) -> None:
     right = next(one for one in EXAMPLES if isinstance(one, GenerationDone))
     right = replace(right, accept_lengths=(2, 2), decode_s=1.0)
     assert verdict(replace(right, decode_s=left_s), right, is_exact=True).endswith(words)
 
 
 @pytest.mark.parametrize("by_key", [False, True])
-def test_different_rules_are_not_compared_and_closing_stops(
+def test_different_rules_are_not_compared_and_closing_stops_a_comparison(
     by_key: bool, qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(num_before_gate=2)
@@ -169,7 +169,7 @@ def test_a_side_that_fails_says_why(qtbot: QtBot, open_ready: Open) -> None:
     assert errors(window) == []
 
 
-def test_a_closed_window_leaves_no_comparison_behind(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_closed_window_ends_its_comparison(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     name = window.insight.open_compare().objectName()
     assert name in [widget.objectName() for widget in QApplication.topLevelWidgets()]

@@ -27,7 +27,9 @@ from tests.support.window.fakes import FakeEngine, Script
 from tests.support.window.fixtures import Open
 
 
-def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_ready: Open) -> None:
+def test_the_conversation_is_verified_and_an_input_can_be_edited(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, engine = open_ready()
     panel = window.insight.open_equilibrium()
     panel.verify_conversation()
@@ -70,7 +72,9 @@ def test_the_conversation_is_verified_and_an_input_edited(qtbot: QtBot, open_rea
     assert tints == [theme.agreed.tint, theme.danger_surface]
 
 
-def test_it_opens_with_the_conversation_and_not_over_a_text(qtbot: QtBot, open_ready: Open) -> None:
+def test_equilibrium_opens_with_the_conversation_but_keeps_an_own_text(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, engine = open_ready()
     ask(qtbot, window, "Hello")
     panel = window.insight.open_equilibrium()
@@ -103,7 +107,7 @@ def ids_of(panel: EquilibriumPanel) -> list[int]:
     return [cell.token_id for cell in panel.shown.cells]
 
 
-def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_ready: Open) -> None:
+def test_edits_made_during_verification_are_queued(qtbot: QtBot, open_ready: Open) -> None:
     _, engine, panel = verify_gated(qtbot, open_ready, "a bb ccc dddd eeeee")
     assert ids_of(panel) == [1, 3, 4, 5, 6]
     cells = [panel.table.item(0, place) for place in range(5)]
@@ -121,7 +125,7 @@ def test_edits_made_while_one_is_verified_wait_for_it(qtbot: QtBot, open_ready: 
     assert (last.text, last.before_ids, last.after_ids) == ("z", (1, 9, 4, 1), ())
 
 
-def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_ready: Open) -> None:
+def test_a_text_about_to_be_replaced_cannot_be_edited(qtbot: QtBot, open_ready: Open) -> None:
     _, engine, panel = verify_gated(qtbot, open_ready, "a bb ccc")
     panel.edit.setPlainText("zzzz")
     panel.verify_text()
@@ -133,7 +137,7 @@ def test_a_text_that_is_about_to_go_can_not_be_edited(qtbot: QtBot, open_ready: 
     assert len(engine.of_kind(Verify)) == 2
 
 
-def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_ready: Open) -> None:
+def test_typed_input_survives_a_reply(qtbot: QtBot, open_ready: Open) -> None:
     window, engine, panel = verify_gated(qtbot, open_ready, "a bb ccc")
     panel.replace(0, "xx")
     table = panel.table
@@ -150,7 +154,7 @@ def test_what_is_typed_outlives_a_reply(qtbot: QtBot, open_ready: Open) -> None:
     qtbot.waitUntil(lambda: ids_of(panel) == [2, 3, 5])
 
 
-def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
+def test_a_token_without_text_can_only_be_replaced_deliberately(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
@@ -176,7 +180,7 @@ def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
     assert edits == [(0, "a"), (1, "b")]
 
 
-def test_a_text_is_as_long_as_the_context_and_has_lines(open_ready: Open) -> None:
+def test_a_text_may_fill_the_context_and_has_lines(open_ready: Open) -> None:
     window, engine = open_ready()
     panel = window.insight.open_equilibrium()
     QTest.keyClick(panel.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
@@ -190,7 +194,7 @@ def test_a_text_is_as_long_as_the_context_and_has_lines(open_ready: Open) -> Non
     assert request.text == text
 
 
-def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
+def test_any_text_can_be_verified_and_a_refusal_keeps_the_shown_one(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, _ = open_ready()
@@ -208,7 +212,7 @@ def test_any_text_is_verified_and_a_refusal_leaves_what_is_shown(
     assert len(panel.shown.cells) == 4
 
 
-def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_ready: Open) -> None:
+def test_an_own_text_survives_a_change_of_chat(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     table = window.insight.open_equilibrium()
     table.edit.setPlainText("a bb ccc")
@@ -218,7 +222,7 @@ def test_a_text_of_the_users_own_outlives_the_chat(qtbot: QtBot, open_ready: Ope
     assert len(table.shown.cells) == 3
 
 
-def test_what_another_model_said_is_shown_no_more(qtbot: QtBot, open_ready: Open) -> None:
+def test_predictions_of_another_model_are_removed(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     ask(qtbot, window, "Hello")
     panel = window.insight.open_equilibrium()

@@ -18,7 +18,7 @@ from tests.support.window.fixtures import Open, Seen
 from tests.support.window.looks import dropped, open_step, shown, track_of
 
 
-def test_a_trace_is_saved_opened_and_dropped(
+def test_a_trace_can_be_saved_opened_and_dropped(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
@@ -75,7 +75,7 @@ def test_a_trace_with_more_steps_than_the_buffer_has_is_refused(
     assert track_of(window).request_id == answer.request_id
 
 
-def test_what_is_dropped_and_no_trace_is_attached_or_refused_with_the_reason(
+def test_dropped_files_other_than_traces_are_attached_or_refused_with_the_reason(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
@@ -91,7 +91,7 @@ def test_what_is_dropped_and_no_trace_is_attached_or_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("place", ["equilibrium", "tree"])
-def test_files_fall_through_to_the_window(place: str, seen: Seen) -> None:
+def test_dropped_files_reach_the_window(place: str, seen: Seen) -> None:
     window, _ = seen
     if place == "tree":
         assert not window.insight.open_tree().view.acceptDrops()
@@ -103,7 +103,7 @@ def test_files_fall_through_to_the_window(place: str, seen: Seen) -> None:
     assert edit.canInsertFromMimeData(text)
 
 
-def test_what_can_not_be_saved_says_why(
+def test_a_failed_save_says_why(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered
@@ -120,7 +120,7 @@ def test_what_can_not_be_saved_says_why(
 
 
 @pytest.mark.expects_errors
-def test_an_answer_that_broke_off_can_not_be_saved(qtbot: QtBot, open_ready: Open) -> None:
+def test_an_interrupted_answer_cannot_be_saved_as_a_trace(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready(Script(decode_error="It broke."))
     window.chat.send("Hello")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -129,7 +129,7 @@ def test_an_answer_that_broke_off_can_not_be_saved(qtbot: QtBot, open_ready: Ope
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_the_picture_is_the_whole_tree(seen: Seen, tmp_path: Path, ending: str) -> None:
+def test_the_exported_picture_is_the_whole_tree(seen: Seen, tmp_path: Path, ending: str) -> None:
     window, _ = seen
     panel = open_step(window, 1)
     path = tmp_path / f"tree.{ending}"
@@ -146,7 +146,7 @@ def test_the_picture_is_the_whole_tree(seen: Seen, tmp_path: Path, ending: str) 
         assert len(colours) > 3
 
 
-def test_a_picture_is_of_the_step_that_is_shown_although_nodes_are_listed(
+def test_a_picture_shows_the_shown_step_even_if_nodes_are_listed(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, _ = answered
@@ -161,7 +161,7 @@ def test_a_picture_is_of_the_step_that_is_shown_although_nodes_are_listed(
     assert requested == [[node.text for node in panel._layout().nodes]]
 
 
-def test_nothing_is_no_picture_and_names_have_endings(
+def test_an_empty_tree_has_no_picture_and_files_get_extensions(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage], tmp_path: Path
 ) -> None:
     window, _ = answered

@@ -157,7 +157,7 @@ def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_ready: Open) -
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in reported)
 
 
-def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_ready: Open) -> None:
+def test_panels_reload_a_model_that_was_unloaded_when_idle(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     table = window.insight.open_equilibrium()
     table.edit.setPlainText("a bb")
@@ -178,7 +178,7 @@ def start_compare(window: MainWindow) -> None:
     dialog.start_button.click()
 
 
-def test_a_panels_title_parts_it_from_the_window_and_closes_it(open_ready: Open) -> None:
+def test_a_panels_title_separates_it_from_the_window_and_closes_it(open_ready: Open) -> None:
     window, _ = open_ready()
     panel = window.insight.open_tree()
     title = window.findChild(DockTitle)
@@ -219,7 +219,7 @@ def test_a_chat_whose_steps_are_not_kept_says_so(
     assert insight.tree.transport.text == "no steps yet"
 
 
-def test_beside_any_panel_the_messages_stay_readable_in_a_new_window(
+def test_with_any_panel_open_messages_stay_readable_in_a_new_window(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, _ = open_ready()

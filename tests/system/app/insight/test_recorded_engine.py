@@ -21,12 +21,12 @@ from tests.support.window.engine_events import RECORDED, engine_says
 from tests.support.window.traces import told_by
 
 
-def test_what_the_window_is_tested_with_is_what_the_engine_says() -> None:
+def test_recorded_events_of_the_window_tests_equal_the_engines() -> None:
     said = json.loads(RECORDED.read_text(encoding="utf-8"))
     assert said == engine_says(), "python -m tests.support.window.engine_events records it anew"
 
 
-def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None:
+def test_a_saved_trace_looks_the_same_in_a_fresh_process(tmp_path: Path) -> None:
     pebble = load_target(*demo_model(), LoadOptions(device="cpu"))
     steps: list[StepTrace] = []
     settings = GenerateSettings(drafter="composite", rule="sample", seed=5, max_new_tokens=300)

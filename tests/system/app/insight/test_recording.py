@@ -41,7 +41,7 @@ def test_an_answer_is_recorded_step_by_step(
     assert len(track) == 5
 
 
-def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
+def test_steps_of_a_cancelled_answer_are_not_recorded(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, answer = answered
@@ -52,7 +52,7 @@ def test_steps_of_an_answer_that_was_taken_back_are_not_recorded(
     assert list(window.insight.recordings.tracks) == [answer.request_id]
 
 
-def test_recording_can_be_switched_off_and_stays_off(qtbot: QtBot, open_ready: Open) -> None:
+def test_recording_can_be_switched_off_permanently(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     window.page.header.record_action.trigger()
     ask(qtbot, window, "Hello")
@@ -76,7 +76,7 @@ def test_a_token_without_a_record_says_so(
     assert window.insight.tree is None
 
 
-def test_steps_that_leave_the_buffer_take_the_place_along(
+def test_steps_dropped_from_the_buffer_move_the_position_along(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, answer = answered
@@ -110,7 +110,7 @@ def test_steps_are_played_and_paused(
     assert panel.transport.play_button.accessibleName() == "Play"
 
 
-def test_the_tree_of_a_finished_answer_opens_on_the_step_that_brought_most(
+def test_the_tree_of_a_finished_answer_opens_on_its_best_step(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, answer = answered
@@ -126,7 +126,7 @@ def test_the_tree_of_a_finished_answer_opens_on_the_step_that_brought_most(
     assert timeline.index == timeline.last
 
 
-def test_with_the_last_panel_the_frame_goes_and_nothing_plays_on(
+def test_closing_the_last_panel_removes_the_frame_and_stops_playing(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, answer = answered
@@ -159,7 +159,7 @@ def test_the_newest_step_is_followed_until_another_is_chosen(qtbot: QtBot, open_
     assert timeline.index == timeline.last > 3
 
 
-def test_followed_live_or_not_stays_so_for_the_next_answer(
+def test_following_live_is_kept_for_the_next_answer(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
@@ -176,7 +176,7 @@ def test_followed_live_or_not_stays_so_for_the_next_answer(
     assert window.insight.timeline.index == window.insight.timeline.last
 
 
-def test_a_new_chat_begins_the_panels_anew(
+def test_a_new_chat_clears_the_panels(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
@@ -196,7 +196,7 @@ def test_a_new_chat_begins_the_panels_anew(
     assert table.text == "Nothing verified yet."
 
 
-def test_an_answer_that_comes_at_once_stays(
+def test_an_answer_that_arrives_in_one_piece_is_recorded(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered

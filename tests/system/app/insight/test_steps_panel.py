@@ -11,7 +11,7 @@ from app.window.main_window import MainWindow
 from tests.support.window.traces import done_after, trace
 
 
-def test_the_curves_are_the_traces_and_share_the_slider(
+def test_curves_show_the_traces_and_share_the_slider(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
@@ -62,7 +62,7 @@ def test_an_answer_of_another_model_is_not_compared_with_this_one(
     qtbot.waitUntil(lambda: memory.accessibleDescription() == "step 1: not known")
 
 
-def test_ten_thousand_steps_are_moved_through_without_drawing_their_curves_anew(
+def test_moving_through_ten_thousand_steps_doesnt_redraw_curves(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
@@ -85,7 +85,7 @@ def test_ten_thousand_steps_are_moved_through_without_drawing_their_curves_anew(
     assert "step 9,999 of 9,999" in tree.transport.text
 
 
-def test_every_drawing_tells_what_it_shows(
+def test_every_chart_describes_itself_to_screen_readers(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered

@@ -91,7 +91,7 @@ def test_hovering_shows_the_tokens_card(
 
 
 @pytest.mark.parametrize("word", ["One", "three", "ten"])
-def test_the_character_under_the_mouse_is_found(seen: Seen, word: str) -> None:
+def test_hit_testing_finds_the_character_under_the_mouse(seen: Seen, word: str) -> None:
     _, answer = seen
     at = answer.view.position_at(centre_of(answer, word))
     start = answer.view.toPlainText().index(word)
@@ -102,7 +102,7 @@ def test_the_character_under_the_mouse_is_found(seen: Seen, word: str) -> None:
     )
 
 
-def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_ready: Open) -> None:
+def test_reroll_keeps_the_text_before_the_token(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
     answer = ask(qtbot, window, "Hello")
     at = answer.view.toPlainText().index("Four")
@@ -123,7 +123,7 @@ def test_reroll_keeps_what_stands_before_the_token(qtbot: QtBot, open_ready: Ope
     assert window.chat.answers[0] is not answer
 
 
-def test_an_older_answer_is_rerolled_where_it_stands_and_what_followed_stays(
+def test_an_older_answer_is_rerolled_in_place_and_what_followed_is_kept(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, first = answered

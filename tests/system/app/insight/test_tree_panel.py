@@ -43,7 +43,7 @@ def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
     assert window.chat.tree_rows == 0
 
 
-def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
+def test_the_planned_tree_follows_learned_rates_until_the_user_chooses(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(Script(learned_rows=5))
@@ -61,7 +61,7 @@ def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
     assert panel.plan.slider.value() == 9
 
 
-def test_a_size_that_is_used_stays_although_another_is_learned(
+def test_a_chosen_tree_size_is_kept_although_another_is_learned(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(Script(learned_rows=5))
@@ -98,7 +98,7 @@ def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]
     assert not panel.isVisible()
 
 
-def test_the_tab_turns_once_an_answer_is_under_way(qtbot: QtBot, open_ready: Open) -> None:
+def test_the_tree_tab_changes_once_an_answer_begins(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     panel = window.insight.open_tree()
     window.insight.timeline.show(made_track(3))
@@ -128,7 +128,7 @@ def test_the_slider_shows_every_step(answered: tuple[MainWindow, AnswerMessage])
     assert "step 4 of 4" in panel.transport.text
 
 
-def test_arrows_walk_through_the_tree_and_say_where_they_are(
+def test_arrow_keys_move_through_the_tree_and_announce_the_node(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, _ = answered
@@ -150,7 +150,7 @@ def test_arrows_walk_through_the_tree_and_say_where_they_are(
     ]
 
 
-def test_the_table_lists_the_nodes_and_chooses_the_same(
+def test_the_table_lists_the_nodes_and_shares_the_selection(
     answered: tuple[MainWindow, AnswerMessage],
 ) -> None:
     window, _ = answered

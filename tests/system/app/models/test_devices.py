@@ -25,14 +25,14 @@ from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import settle, until
 
 
-def test_without_a_card_the_processor_is_what_there_is() -> None:
+def test_without_a_card_only_the_processor_is_offered() -> None:
     automatic, absent, processor = offered_devices()
     assert (automatic.device, automatic.label) == ("", "Processor")
     assert absent.lack
     assert processor == DeviceOffer("cpu", "Processor")
 
 
-def test_a_card_is_offered_by_its_name_and_taken_by_itself() -> None:
+def test_a_card_is_listed_by_name_and_chosen_by_default() -> None:
     with fake_cuda((8, 6)):
         automatic, offered, processor = offered_devices()
         name = card.name(torch.device("cuda:0"))
@@ -52,7 +52,7 @@ def test_a_card_that_cannot_compute_says_why() -> None:
 
 
 @pytest.mark.parametrize("row", [0, 2])
-def test_another_device_is_kept_and_the_model_comes_to_it(
+def test_another_device_is_remembered_and_the_model_moves_there(
     row: int,
     run: Run,
     open_ready: Open,
@@ -91,7 +91,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     assert load_preferences(window.settings.folder).device == offers[row].device
 
 
-def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
+def test_the_manager_explains_a_missing_device(
     run: Run, open_ready: Open, library: Library
 ) -> None:
     window, _ = open_ready(open_library=lambda: library)
@@ -108,7 +108,7 @@ def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
     assert "CUDA" in window.dialogs.models.notice_label.text()
 
 
-def test_a_cluster_is_one_more_device(
+def test_a_cluster_is_offered_as_a_device(
     run: Run,
     open_ready: Open,
     qtbot: QtBot,
@@ -145,7 +145,7 @@ def test_a_cluster_is_one_more_device(
     assert load_preferences(window.settings.folder).device == "cluster:10.0.0.2:6379"
 
 
-def test_with_a_cluster_what_stays_here_must_have_room(dialog: LibraryDialog) -> None:
+def test_with_a_cluster_the_clients_part_must_fit(dialog: LibraryDialog) -> None:
     details = dialog.discover.details
     config = shape_config("vicuna-13b")
     details.show_subject(Subject("Vicuna 13B", "", config, HeadsShape()))

@@ -51,7 +51,7 @@ def texts(box: DraftBox) -> list[str]:
     return [box.itemText(row) for row in range(box.count())]
 
 
-def test_models_are_offered_to_draft_and_those_that_cant_say_why(
+def test_possible_draft_models_are_listed_and_others_say_why_not(
     run: Run, dialog: LibraryDialog, models: dict[str, Path]
 ) -> None:
     async def work() -> None:
@@ -74,7 +74,7 @@ def test_models_are_offered_to_draft_and_those_that_cant_say_why(
     run(work)
 
 
-def test_the_draft_model_is_planned_shown_in_the_bar_and_loaded(
+def test_a_draft_model_is_planned_shown_and_loaded(
     run: Run, dialog: LibraryDialog, models: dict[str, Path]
 ) -> None:
     loaded: list[ModelChoice] = []
@@ -101,7 +101,7 @@ def test_the_draft_model_is_planned_shown_in_the_bar_and_loaded(
     assert [choice.options.assistant_dir for choice in loaded] == [models["small"]]
 
 
-def test_a_much_smaller_model_is_proposed_and_taken_by_a_click(
+def test_a_much_smaller_model_is_proposed_as_draft_model_and_chosen_by_a_click(
     run: Run, dialog: LibraryDialog, models: dict[str, Path]
 ) -> None:
     async def work() -> None:
@@ -125,7 +125,7 @@ def test_a_much_smaller_model_is_proposed_and_taken_by_a_click(
     run(work)
 
 
-def test_a_remembered_draft_model_is_loaded_though_candidates_are_still_compared(
+def test_a_remembered_draft_model_is_loaded_before_all_candidates_are_compared(
     run: Run, dialog: LibraryDialog, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[ModelChoice] = []
@@ -145,7 +145,7 @@ def test_a_remembered_draft_model_is_loaded_though_candidates_are_still_compared
     assert [choice.options.assistant_dir for choice in loaded] == [models["small"]]
 
 
-def test_what_drafts_is_remembered_for_each_model(
+def test_the_draft_model_is_remembered_for_each_model(
     run: Run,
     open_ready: Open,
     dialog: LibraryDialog,

@@ -39,14 +39,14 @@ def answer(monkeypatch: pytest.MonkeyPatch, button: QMessageBox.StandardButton) 
     return requested
 
 
-def test_a_file_and_a_folder_of_a_model_are_told_from_others(tmp_path: Path) -> None:
+def test_model_files_and_folders_are_recognised(tmp_path: Path) -> None:
     assert is_model(tmp_path / "Some.GGUF")
     assert is_model(demo_model()[0])
     assert not is_model(tmp_path)
     assert not is_model(tmp_path / "notes.txt")
 
 
-def test_what_is_dropped_is_copied_and_never_moved(
+def test_dropped_files_are_copied_and_never_moved(
     qtbot: QtBot, open_fake: Open, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     window, _ = open_fake()
@@ -136,7 +136,7 @@ def test_a_model_that_is_attached_is_offered_to_be_loaded_and_texts_beside_it_ar
     assert len(engine.of_kind(LoadModel)) == 1
 
 
-def test_why_a_file_is_not_attached_goes_with_its_conversation(
+def test_the_reason_why_a_file_isnt_attached_belongs_to_its_conversation(
     qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
     window, _ = open_ready()

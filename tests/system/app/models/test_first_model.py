@@ -49,7 +49,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_it_is_fetched_in_the_background_and_then_loaded(
+def test_the_first_model_is_downloaded_in_the_background_and_loaded(
     run: Run, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = (tmp_path / "models").joinpath(*FIRST_MODEL_FILE)
@@ -78,7 +78,7 @@ def test_it_is_fetched_in_the_background_and_then_loaded(
     assert window.loaded_model.choice.model_dir == path
 
 
-def test_while_an_answer_is_written_it_waits_to_be_chosen(
+def test_during_an_answer_the_first_model_isnt_loaded_by_itself(
     run: Run, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fetch_by(monkeypatch, lambda fetched, stop: tmp_path / "a.gguf")
@@ -93,7 +93,7 @@ def test_while_an_answer_is_written_it_waits_to_be_chosen(
     run(act)
 
 
-def test_a_download_can_be_ended_and_begun_again(
+def test_a_download_can_be_cancelled_and_restarted(
     run: Run, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_by(monkeypatch, lambda fetched, stop: None if stop.wait(30) else Path())
@@ -108,7 +108,7 @@ def test_a_download_can_be_ended_and_begun_again(
     run(act)
 
 
-def test_a_failure_is_told_and_can_be_tried_again(
+def test_a_failed_download_is_reported_and_can_be_tried_again(
     run: Run, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(fetched: Callable[[int], None], stop: threading.Event) -> Path | None:
@@ -132,7 +132,7 @@ def test_a_failure_is_told_and_can_be_tried_again(
     assert window.loaded_model.choice.is_demo  # the chat goes on with it
 
 
-def test_who_declines_is_not_asked_again_but_can_ask_for_it(window: MainWindow) -> None:
+def test_declining_the_first_model_is_remembered_and_can_be_undone(window: MainWindow) -> None:
     offered(window).decline_button.click()
     assert window.first_model.card is None
     window.first_model.offer_once()
@@ -145,7 +145,7 @@ def test_who_declines_is_not_asked_again_but_can_ask_for_it(window: MainWindow) 
 
 
 @pytest.mark.parametrize("way", [Installation.CHECKOUT, Installation.SYSTEM_PACKAGE])
-def test_where_an_installer_has_asked_it_is_not_offered(
+def test_the_first_model_isnt_offered_if_an_installer_asked(
     window: MainWindow, monkeypatch: pytest.MonkeyPatch, way: Installation
 ) -> None:
     monkeypatch.setattr(first_model, "installation", lambda: way)
@@ -153,7 +153,7 @@ def test_where_an_installer_has_asked_it_is_not_offered(
     assert window.first_model.card is None
 
 
-def test_the_window_ends_a_download_with_itself(
+def test_closing_the_window_ends_a_download(
     run: Run, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = threading.Event()

@@ -70,7 +70,7 @@ def open_remote(open_window: OpenWindow, qtbot: QtBot, **more: Any) -> MainWindo
     return window
 
 
-def test_a_choice_of_another_machine_is_remembered(tmp_path: Path) -> None:
+def test_a_remote_model_is_remembered(tmp_path: Path) -> None:
     choice = remote_choice(EndpointModel("http://host/v1", "small", "the lab"))
     assert from_json(as_json(choice)) == choice
     assert choice.key == "http://host/v1 small"
@@ -127,7 +127,7 @@ def test_a_machine_is_connected_and_its_model_answers(
     assert [name for name, text in written.items() if KEY in text] == ["keys.json"]
 
 
-def test_of_another_machines_answer_nothing_is_shown_that_isnt_known(
+def test_unknown_figures_of_a_remote_answer_are_not_shown(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
@@ -154,7 +154,7 @@ def test_of_another_machines_answer_nothing_is_shown_that_isnt_known(
     assert not page.header.drafter_box.isHidden()
 
 
-def test_without_figures_of_the_server_none_are_made_up(
+def test_without_figures_of_the_server_none_are_invented(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     endpoint.answer = Reply((delta(reasoning="Hm."), delta(content="Two."), finish()))
@@ -165,7 +165,7 @@ def test_without_figures_of_the_server_none_are_made_up(
     assert answer.document.text.strip() == "Two."
 
 
-def test_an_answer_that_breaks_off_keeps_its_text_and_says_why(
+def test_an_interrupted_remote_answer_keeps_its_text_and_says_why(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
@@ -182,7 +182,7 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_says_why(
     assert window.chat.answers[-1].document.text == "One twoOne two three."
 
 
-def test_stopping_ends_the_request(
+def test_stopping_ends_the_remote_request(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     endpoint.answer = Reply((delta(content="One"), *(0.05, delta(content=" more")) * 200))
@@ -196,7 +196,7 @@ def test_stopping_ends_the_request(
     assert "stopped" in figure_texts(window.chat.answers[-1])
 
 
-def test_out_of_reach_the_model_before_answers_and_the_card_says_why(
+def test_if_a_machine_is_unreachable_the_previous_model_answers_and_the_card_says_why(
     open_window: OpenWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
     with FakeEndpoint() as gone:
@@ -212,7 +212,7 @@ def test_out_of_reach_the_model_before_answers_and_the_card_says_why(
     assert ask(qtbot, window, "Hello").content.text
 
 
-def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
+def test_offline_mode_suspends_a_remote_model_and_sends_nothing(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
@@ -230,7 +230,7 @@ def test_offline_mode_lets_the_model_sleep_and_sends_nothing(
     assert ask(qtbot, window, "Hello?").content.text
 
 
-def test_a_machine_that_is_removed_answers_no_more(
+def test_a_removed_machine_answers_no_more(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     lab = connected(tmp_path, endpoint)
@@ -242,7 +242,7 @@ def test_a_machine_that_is_removed_answers_no_more(
     assert "On the lab" not in texts
 
 
-def test_nothing_is_sent_before_a_model_there_is_chosen(
+def test_nothing_is_sent_before_a_remote_model_is_chosen(
     open_ready: Open, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)
@@ -253,7 +253,7 @@ def test_nothing_is_sent_before_a_model_there_is_chosen(
     assert not engine.of_kind(Unload)
 
 
-def test_an_open_way_is_asked_about_before_anything_is_sent(
+def test_an_unencrypted_connection_is_confirmed_before_anything_is_sent(
     run: Run, qtbot: QtBot, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions: list[str] = []
@@ -306,7 +306,7 @@ def test_a_machine_can_be_removed_with_its_key(
     run(work)
 
 
-def test_comparing_and_the_equilibrium_say_that_they_need_a_model_of_this_computer(
+def test_comparing_and_the_equilibrium_say_that_they_need_a_local_model(
     open_window: OpenWindow, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
     connected(tmp_path, endpoint)

@@ -31,7 +31,7 @@ from tests.support.window.managing import card, column, settle, until
 GIB = 1 << 30
 
 
-def test_verdicts_are_read_at_once() -> None:
+def test_verdicts_are_announced_at_once() -> None:
     budget = cuda_budget(24)
     config, formats = shape_config("vicuna-7b"), WeightFormats("nf4")
 
@@ -83,7 +83,7 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
 
 
 @pytest.mark.expects_errors
-def test_an_estimate_that_fails_unexpectedly_is_logged_and_shown(
+def test_an_unexpected_failure_of_an_estimate_is_logged_and_shown(
     run: Run,
     dialog: LibraryDialog,
     monkeypatch: pytest.MonkeyPatch,
@@ -181,7 +181,7 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
     assert library.downloads.jobs == ()
 
 
-def test_rows_of_a_search_get_their_sizes_as_they_come(
+def test_search_results_get_their_sizes_as_they_arrive(
     run: Run, dialog: LibraryDialog, published: LoopbackHub
 ) -> None:
     async def work() -> None:
@@ -194,7 +194,7 @@ def test_rows_of_a_search_get_their_sizes_as_they_come(
     assert column(dialog, 1)[0].startswith("Fits")
 
 
-def test_without_a_network_what_we_recommend_is_searched(
+def test_without_a_network_the_recommendations_are_searched(
     run: Run, qtbot: QtBot, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -223,7 +223,7 @@ def test_without_a_network_what_we_recommend_is_searched(
     run(work)
 
 
-def test_the_choice_of_weights_stays_with_its_row(dialog: LibraryDialog) -> None:
+def test_the_chosen_weights_stay_with_their_row(dialog: LibraryDialog) -> None:
     from app.models.subject import Subject
 
     card(dialog, 24)
@@ -271,7 +271,7 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
     run(work)
 
 
-def test_of_a_model_that_also_sees_the_rest_is_named(dialog: LibraryDialog) -> None:
+def test_missing_parts_of_a_multimodal_model_are_named(dialog: LibraryDialog) -> None:
     config = replace(shape_config("gemma-3-4b"), is_multimodal=True)
     details = dialog.discover.details
     details.set_budget(cuda_budget(24))

@@ -28,7 +28,7 @@ def with_adapter(choice: ModelChoice, folder: Path) -> ModelChoice:
     return replace(choice, options=replace(choice.options, adapter_dir=folder))
 
 
-def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None:
+def test_choices_are_remembered_unless_their_folder_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     choice = ModelChoice(
@@ -46,7 +46,7 @@ def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None
     assert from_json({}) == demo_choice()
 
 
-def test_the_header_lists_what_is_here_and_changes_the_model(
+def test_the_header_lists_installed_models_and_changes_the_model(
     run: Run,
     open_ready: Open,
     library: Library,
@@ -73,7 +73,7 @@ def test_the_header_lists_what_is_here_and_changes_the_model(
     assert window.page.header.model_button.text() == "tiny-chat"
 
 
-def test_a_model_that_rests_gives_its_memory_back_and_wakes_with_the_next_message(
+def test_an_idle_model_is_unloaded_and_reloaded_by_the_next_message(
     open_ready: Open, qtbot: QtBot, tmp_path: Path
 ) -> None:
     window, engine = open_ready()
@@ -105,7 +105,7 @@ def test_the_last_model_is_remembered(open_ready: Open, qtbot: QtBot, tmp_path: 
     assert load_preferences(tmp_path).model.options.formats.linears == "q4"
 
 
-def test_escape_stops_a_model_that_is_being_loaded(open_ready: Open, tmp_path: Path) -> None:
+def test_escape_cancels_the_loading_of_a_model(open_ready: Open, tmp_path: Path) -> None:
     window, engine = open_ready()
     window.loaded_model.load(ModelChoice("m", tmp_path))
     window.commands.action("stop").trigger()

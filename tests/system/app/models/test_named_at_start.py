@@ -25,7 +25,7 @@ from tests.support.window.managing import until
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_it_is_loaded_instead_of_the_last_one_or_that_one_if_it_cant_be(
+def test_a_model_named_at_start_is_loaded_or_else_the_last_one(
     qtbot: QtBot,
     appearance: Appearance,
     library: Library,
@@ -63,7 +63,7 @@ def test_it_is_loaded_instead_of_the_last_one_or_that_one_if_it_cant_be(
     application.close()
 
 
-def test_one_that_isnt_there_is_said_at_once(
+def test_a_missing_model_named_at_start_is_reported_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "none.gguf"
@@ -72,7 +72,7 @@ def test_one_that_isnt_there_is_said_at_once(
     assert f"There is no model {wrong}." in capsys.readouterr().err
 
 
-def test_a_window_that_starts_again_goes_on_with_the_model_in_use(
+def test_a_restarted_window_loads_the_model_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Options] = []

@@ -66,7 +66,7 @@ def offloaded(tokens_per_s: float = 11.0, whole_s: float = 0.0) -> OffloadPlan:
     return OffloadPlan(choice, LAYERS, {1: 0.2, 16: 0.21}, {}, tokens_per_s, whole, whole_s)
 
 
-def test_what_it_would_do_offloaded_is_said_as_an_estimate() -> None:
+def test_the_offloaded_speed_is_shown_as_an_estimate() -> None:
     assert offload_plan_words(offloaded(), has_heads=True) == (
         "Offloaded: 27 of 40 layers here, 5.0 tokens/s plain, about 11 with heads (an estimate)."
     )
@@ -74,7 +74,7 @@ def test_what_it_would_do_offloaded_is_said_as_an_estimate() -> None:
     assert offload_plan_words(offloaded(whole_s=0.1), has_heads=True).endswith("and is faster.")
 
 
-def test_a_model_that_has_no_room_is_offered_offloaded(
+def test_a_model_without_room_is_offered_offloaded(
     run: Run, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     details = dialog.discover.details
@@ -119,7 +119,7 @@ def streams_and_says_where(details: Details) -> None:
     assert details.bar.layers.accessibleDescription() == details.bar.layers.words
 
 
-def test_it_is_loaded_offloaded_or_after_a_question_or_not(
+def test_an_offloaded_model_is_loaded_directly_or_after_a_question(
     run: Run,
     dialog: LibraryDialog,
     library: Library,
@@ -190,7 +190,7 @@ def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None)
 
 
-def test_an_offer_that_fails_unexpectedly_is_not_lost(
+def test_an_offer_that_fails_unexpectedly_is_reported(
     open_ready: Open, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -209,7 +209,7 @@ def test_an_offer_that_fails_unexpectedly_is_not_lost(
     run(work)
 
 
-def test_the_header_says_where_layers_lie() -> None:
+def test_the_header_says_where_layers_are() -> None:
     example = next(one for one in EXAMPLES if isinstance(one, ModelLoaded))
 
     def output(**changes: object) -> str:

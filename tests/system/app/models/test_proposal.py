@@ -51,7 +51,7 @@ def shown(card: ProposalCard) -> list[QPushButton]:
     return [button for button in card.findChildren(QPushButton) if not button.isHidden()]
 
 
-def test_it_is_proposed_downloaded_beside_the_chat_and_chatted_with_at_a_click(
+def test_a_proposed_model_is_downloaded_beside_the_chat_and_loaded_by_a_click(
     run: Run, window: MainWindow
 ) -> None:
     async def act() -> None:
@@ -75,7 +75,7 @@ def test_it_is_proposed_downloaded_beside_the_chat_and_chatted_with_at_a_click(
     assert window.proposal.card is None
 
 
-def test_a_download_that_fails_says_why_and_can_be_tried_again(
+def test_a_failed_download_says_why_and_can_be_tried_again(
     run: Run, window: MainWindow, published: LoopbackHub
 ) -> None:
     weights = published.root / "org" / "tiny-chat" / "model.safetensors"
@@ -96,7 +96,7 @@ def test_a_download_that_fails_says_why_and_can_be_tried_again(
     run(act)
 
 
-def test_offline_it_says_so_and_offers_nothing(run: Run, window: MainWindow) -> None:
+def test_offline_nothing_is_proposed_and_the_card_says_so(run: Run, window: MainWindow) -> None:
     window.settings.set(is_offline=True)
 
     async def act() -> None:
@@ -108,7 +108,7 @@ def test_offline_it_says_so_and_offers_nothing(run: Run, window: MainWindow) -> 
     run(act)
 
 
-def test_nothing_is_proposed_to_who_has_a_larger_model(
+def test_nothing_is_proposed_beside_a_larger_model(
     run: Run, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proposal, "_LARGE_BYTES", 1)
@@ -125,7 +125,7 @@ def test_nothing_is_proposed_to_who_has_a_larger_model(
 
 
 @pytest.mark.parametrize(("memory", "least", "most"), [(4, 0.7, 3), (8, 2, 4), (64, 2, 4)])
-def test_a_processor_gets_a_model_that_it_reads_quickly(
+def test_without_a_card_a_fast_model_is_proposed(
     tmp_path: Path, memory: int, least: float, most: float
 ) -> None:
     settings = HubSettings(cache_dir=tmp_path / "hub", is_offline=True)

@@ -16,7 +16,7 @@ from tests.support.window.managing import settle
 __all__ = ["commands"]
 
 
-def test_the_window_shows_a_training_that_goes_on_behind_a_closed_dialog(
+def test_the_header_shows_a_training_behind_a_closed_dialog(
     qtbot: QtBot,
     run: Run,
     open_ready: Open,

@@ -63,7 +63,7 @@ def test_the_switch_turns_the_server_on_and_off(
     assert dialog.port_box.isEnabled()
 
 
-def test_a_taken_port_is_said_and_the_switch_goes_back(
+def test_a_port_in_use_is_reported_and_the_switch_goes_back(
     qtbot: QtBot, dialog: ServerDialog, servers: Servers
 ) -> None:
     dialog.switch.click()
@@ -74,7 +74,7 @@ def test_a_taken_port_is_said_and_the_switch_goes_back(
     assert len(servers) == 2
 
 
-def test_what_a_server_says_after_it_was_turned_off_changes_nothing(
+def test_events_of_a_stopped_server_change_nothing(
     qtbot: QtBot, dialog: ServerDialog, servers: Servers
 ) -> None:
     dialog.switch.click()
@@ -108,7 +108,7 @@ def test_only_the_latest_requests_are_listed() -> None:
     assert model.rowCount() == MOST_REQUESTS
 
 
-def test_the_choice_is_remembered_and_the_window_ends_its_server(
+def test_the_servers_switch_is_remembered_and_closing_the_window_stops_it(
     open_ready: Open, servers: Servers
 ) -> None:
     window, _ = open_ready(make_server=servers.make)
@@ -125,7 +125,7 @@ def test_the_choice_is_remembered_and_the_window_ends_its_server(
     assert window.settings.values.serves
 
 
-def test_a_server_that_cannot_be_made_says_why(qtbot: QtBot) -> None:
+def test_a_server_that_cannot_start_says_why(qtbot: QtBot) -> None:
     def make(port: int, events: ServerEvents) -> ScriptedServer:
         raise MissingExtraError("This needs uvicorn.", "Install it.")
 

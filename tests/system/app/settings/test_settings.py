@@ -52,7 +52,7 @@ def test_every_field_is_declared_with_a_value_that_its_kind_takes() -> None:
         assert is_read == bool(declared.label), name
 
 
-def test_a_wrong_key_costs_no_other_one(tmp_path: Path) -> None:
+def test_one_invalid_key_affects_no_other(tmp_path: Path) -> None:
     kept = replace(Preferences(), theme="dark", zoom=1.3, unload_minutes=9.0, is_offline=True)
     save_preferences(kept, tmp_path)
     saved = json.loads((tmp_path / FILE_NAME).read_text())
@@ -154,7 +154,7 @@ def test_a_value_of_the_command_line_is_not_stored(tmp_path: Path) -> None:
     assert themes == ["light", "light", "contrast"]
 
 
-def test_showing_a_rounded_number_chooses_nothing(qtbot: QtBot) -> None:
+def test_showing_a_rounded_number_changes_no_setting(qtbot: QtBot) -> None:
     chosen: list[object] = []
     editor = editor_of(DECLARATIONS["zoom"], chosen.append)
     qtbot.addWidget(editor.widget)
@@ -164,7 +164,7 @@ def test_showing_a_rounded_number_chooses_nothing(qtbot: QtBot) -> None:
     assert chosen == [1.2]
 
 
-def test_offline_is_remembered_and_no_request_leaves(
+def test_offline_mode_is_remembered_and_no_request_is_sent(
     qtbot: QtBot, open_fake: Open, tmp_path: Path
 ) -> None:
     window, _ = open_fake()
@@ -253,7 +253,7 @@ def test_the_palette_finds_commands_and_models(open_ready: Open) -> None:
 
 
 @pytest.mark.parametrize("keys", ["Ctrl+Q", "Ctrl+W"])
-def test_keys_close_the_window(qtbot: QtBot, open_ready: Open, keys: str) -> None:
+def test_shortcuts_close_the_window(qtbot: QtBot, open_ready: Open, keys: str) -> None:
     window, _ = open_ready()
     with qtbot.waitSignal(window.closed):
         QTest.keySequence(window, QKeySequence(keys))

@@ -58,7 +58,7 @@ OTHERS = {
 SEEN = {name: OTHERS[name] for name in ("theme", "marking", "shortcuts", "shows_panel", "notifies")}
 
 
-def test_every_choice_is_exported_or_belongs_to_one_computer() -> None:
+def test_every_setting_is_exported_or_declared_local() -> None:
     assert exported_names() == DECLARATIONS.keys() - STAYS
     assert {
         name for name, one in DECLARATIONS.items() if isinstance(one.kind, FolderKind)
@@ -68,7 +68,7 @@ def test_every_choice_is_exported_or_belongs_to_one_computer() -> None:
     assert places().preferences.name == FILE_NAME
 
 
-def test_a_default_and_every_other_value_fit_the_schema(tmp_path: Path) -> None:
+def test_defaults_and_all_other_values_fit_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     for chosen in (Preferences(), replace(Preferences(), **OTHERS)):  # type: ignore[arg-type]
         write_settings_file(settings_of(chosen, Presets(None)), path)
@@ -76,7 +76,7 @@ def test_a_default_and_every_other_value_fit_the_schema(tmp_path: Path) -> None:
         assert replace(Preferences(), **found.preferences) == chosen  # type: ignore[arg-type]
 
 
-def test_changes_are_told_in_words_and_what_is_not_for_here_is_left_out(tmp_path: Path) -> None:
+def test_changes_are_described_and_inapplicable_ones_omitted(tmp_path: Path) -> None:
     presets = Presets(None)
     for name, seed in (("Same", 1), ("Mine", 2), ("Both", 3)):
         presets.save(name, ChatSettings(seed=seed))
@@ -113,7 +113,7 @@ def test_changes_are_told_in_words_and_what_is_not_for_here_is_left_out(tmp_path
         plan_import(SettingsFile({"server_port": 1.0}), Preferences(), presets)
 
 
-def test_an_import_is_shown_then_done_and_can_be_undone(
+def test_an_import_is_previewed_applied_and_can_be_undone(
     qtbot: QtBot, open_fake: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_fake()
@@ -192,7 +192,7 @@ def assert_bad_files_change_nothing(
     assert list(presets.own) == ["Mine"]
 
 
-def test_the_page_of_files_offers_both(qtbot: QtBot, appearance: Appearance) -> None:
+def test_the_settings_page_offers_export_and_import(qtbot: QtBot, appearance: Appearance) -> None:
     asked: list[str] = []
     page = StoragePage({}, QWidget(), appearance)
     qtbot.addWidget(page)

@@ -49,7 +49,7 @@ def hold(folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kills as Linux does")
-def test_a_second_start_raises_the_first_and_a_killed_one_leaves_no_lock(
+def test_a_second_start_raises_the_first_window_and_a_killed_one_leaves_no_lock(
     qtbot: QtBot, tmp_path: Path
 ) -> None:
     holder = hold(tmp_path)
@@ -73,7 +73,7 @@ def test_a_second_start_raises_the_first_and_a_killed_one_leaves_no_lock(
     second.release()
 
 
-def test_where_no_lock_can_be_kept_the_application_runs_without(
+def test_the_application_runs_without_a_lock_if_none_can_be_made(
     qtbot: QtBot, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -118,9 +118,7 @@ def test_a_window_that_is_off_the_screen_comes_back(qtbot: QtBot, tmp_path: Path
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"geometry": 3, "docks": "x", "splitters": 1}'])
-def test_a_broken_state_of_the_window_changes_nothing(
-    qtbot: QtBot, tmp_path: Path, content: str
-) -> None:
+def test_a_broken_window_state_changes_nothing(qtbot: QtBot, tmp_path: Path, content: str) -> None:
     window = QMainWindow()
     qtbot.addWidget(window)
     window.setGeometry(10, 20, 300, 200)

@@ -61,7 +61,7 @@ def buttons(card: ErrorCard) -> dict[str, QPushButton]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="ends processes as POSIX does")
-def test_a_hard_end_is_noticed_at_the_next_start_with_what_python_did(tmp_path: Path) -> None:
+def test_a_crash_is_noticed_at_the_next_start_with_pythons_traceback(tmp_path: Path) -> None:
     def start(ending: str) -> str:
         command = [sys.executable, "-c", CRASH, str(tmp_path), ending]
         reported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -96,7 +96,7 @@ def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
     assert errors(window) == []
 
 
-def test_a_report_is_saved_as_it_was_previewed_without_homes_and_tokens(
+def test_a_report_is_saved_as_previewed_without_home_folders_and_tokens(
     qtbot: QtBot, run: Run, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
@@ -129,7 +129,7 @@ def test_a_report_is_saved_as_it_was_previewed_without_homes_and_tokens(
     assert "abcdefghij" not in saved
 
 
-def test_a_report_leaves_out_what_a_template_quotes(tmp_path: Path) -> None:
+def test_a_report_omits_text_quoted_from_a_template(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text(
         "2026-01-01 10:00:00,000 ERROR app: Generate failed\n"
@@ -150,7 +150,7 @@ def test_a_report_leaves_out_what_a_template_quotes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes as POSIX has them")
-def test_only_their_user_reads_folders_and_logs(tmp_path: Path) -> None:
+def test_folders_and_logs_are_readable_by_their_user_only(tmp_path: Path) -> None:
     where = places(tmp_path / "all")
     where.log.mkdir(parents=True)
     where.log.chmod(0o755)
@@ -168,7 +168,7 @@ def test_only_their_user_reads_folders_and_logs(tmp_path: Path) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_folders_that_cant_be_made_are_left_to_whoever_writes_there(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_made_are_left_to_their_writers(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     places(tmp_path / "file").make_private()
 
@@ -189,9 +189,7 @@ def restored_logging() -> Iterator[None]:
         root.setLevel(level)
 
 
-def test_what_is_said_is_in_no_log_below_debug(
-    qtbot: QtBot, open_ready: Open, tmp_path: Path
-) -> None:
+def test_no_log_above_debug_has_messages(qtbot: QtBot, open_ready: Open, tmp_path: Path) -> None:
     with restored_logging():
         path = start_logging(tmp_path / "log", is_verbose=False)
         window, _ = open_ready(Script(answer="A marvellous answer."))
@@ -222,7 +220,7 @@ def test_a_lost_device_offers_to_save_and_restart(qtbot: QtBot, open_ready: Open
     assert window.wants_restart
 
 
-def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_ready: Open, run: Run) -> None:
+def test_out_of_memory_offers_smaller_choices(qtbot: QtBot, open_ready: Open, run: Run) -> None:
     window, engine = open_ready()
 
     async def work() -> None:
@@ -237,7 +235,7 @@ def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_ready: Open, ru
     qtbot.waitUntil(lambda: len(engine.of_kind(type(engine.commands[0]))) == 2)
 
 
-def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
+def test_smaller_choices_need_less_memory_and_fit_if_anything_does() -> None:
     config, heads, budget = shape_config("vicuna-7b"), HeadsShape(), cuda_budget(8)
     requested = WeightFormats("int8")
     found = smaller_choices(config, heads, budget, requested, 4096)
@@ -248,7 +246,7 @@ def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
     assert tiny, "the least is offered even where it should not fit"
 
 
-def test_on_a_disk_that_cannot_be_written_the_window_opens_without_the_marker(
+def test_on_a_read_only_disk_the_window_opens_without_the_crash_marker(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -258,7 +256,7 @@ def test_on_a_disk_that_cannot_be_written_the_window_opens_without_the_marker(
 
 
 @pytest.mark.expects_errors
-def test_a_dead_engine_is_replaced_and_what_was_asked_comes_back(
+def test_a_dead_engine_is_replaced_and_the_prompt_is_restored(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     engines: list[FakeEngine] = []

@@ -64,7 +64,7 @@ def test_the_window_is_shown_before_anything_heavy_is_imported(tmp_path: Path) -
     assert figures["heavy"] == []
 
 
-def test_the_probe_measures_a_real_start(tmp_path: Path) -> None:
+def test_the_startup_probe_measures_a_real_start(tmp_path: Path) -> None:
     assert demo_model()[0].is_dir()
     probed = run("-m", "tests.benchmarks.startup", home=tmp_path)
     assert probed.returncode == 0, probed.stderr
@@ -104,7 +104,7 @@ def test_without_a_display_the_command_line_is_offered(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="displays are Linux's affair")
-def test_a_display_that_cannot_be_reached_is_explained(tmp_path: Path) -> None:
+def test_an_unreachable_display_is_explained(tmp_path: Path) -> None:
     started = run("-m", "app", home=tmp_path, QT_QPA_PLATFORM="xcb", DISPLAY=":987")
     assert started.returncode == 2
     assert "The display :987 can't be reached." in started.stderr
@@ -112,7 +112,7 @@ def test_a_display_that_cannot_be_reached_is_explained(tmp_path: Path) -> None:
     assert surroundings.COMMAND_LINE in started.stderr
 
 
-def test_a_missing_library_names_the_packages_and_the_way_out() -> None:
+def test_a_missing_library_names_the_packages_and_an_alternative() -> None:
     reported = surroundings.qt_problem(ImportError("libEGL.so.1: cannot open shared object file"))
     assert "libEGL.so.1" in reported
     assert "libegl1" in reported or "libEGL.so.1()(64bit)" in reported or "libglvnd" in reported
@@ -124,7 +124,7 @@ def test_a_missing_qt_names_the_installer() -> None:
     assert "python3 installer run" in reported
 
 
-def test_an_import_error_of_our_own_is_not_explained_away() -> None:
+def test_an_import_error_of_our_own_is_not_explained_as_a_missing_library() -> None:
     with pytest.raises(ImportError, match="nonsense"):
         surroundings.qt_problem(ImportError("cannot import name 'nonsense'"))
 
@@ -144,7 +144,7 @@ def test_an_uncaught_error_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_the_age_of_the_process_grows() -> None:
+def test_the_age_of_the_process_increases() -> None:
     first = process_age_s()
     assert 0 < first < 3600
     assert process_age_s() >= first
@@ -174,7 +174,7 @@ def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_the_probe_compares_streaming_with_silence(tmp_path: Path) -> None:
+def test_the_probe_compares_streaming_with_an_unseen_answer(tmp_path: Path) -> None:
     kept = tmp_path / "streaming.json"
     probed = run("-m", "tests.benchmarks.streaming", "--json", str(kept), home=tmp_path)
     assert probed.returncode == 0, probed.stderr
@@ -184,7 +184,7 @@ def test_the_probe_compares_streaming_with_silence(tmp_path: Path) -> None:
     assert 0 < figures["ratio"] < 2
 
 
-def test_without_a_terminal_there_are_streams_that_go_nowhere(
+def test_without_a_terminal_output_streams_discard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)

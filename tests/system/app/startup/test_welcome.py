@@ -25,7 +25,7 @@ def library_in(folder: Path) -> Library:
     )
 
 
-def test_three_steps_are_shown_once_and_can_be_reached_again(
+def test_the_three_welcome_steps_are_shown_once_and_can_be_reopened(
     qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
     window, _ = open_ready()
@@ -51,7 +51,7 @@ def test_three_steps_are_shown_once_and_can_be_reached_again(
     qtbot.waitUntil(lambda: not window.findChildren(WelcomeDialog))
 
 
-def test_what_fits_is_listed_behind_the_built_in_model_and_one_is_suggested(
+def test_models_that_fit_are_listed_after_the_built_in_one_and_one_is_suggested(
     qtbot: QtBot, appearance: Appearance, tmp_path: Path
 ) -> None:
     library = library_in(tmp_path)

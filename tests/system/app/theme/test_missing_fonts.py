@@ -21,7 +21,7 @@ def only_latin(monkeypatch: pytest.MonkeyPatch, qapp: object) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
 
 
-def test_each_script_is_named_once_with_its_package(only_latin: None) -> None:
+def test_each_missing_script_is_named_once_with_its_package(only_latin: None) -> None:
     hints = FontHints()
     assert hints.hint("Hello, wörld! ∑ “q” →", "x") == ""
     first = hints.hint("你好", "안녕")
@@ -33,7 +33,7 @@ def test_each_script_is_named_once_with_its_package(only_latin: None) -> None:
     assert "fonts-noto-color-emoji, fonts-noto-core" in second
 
 
-def test_elsewhere_no_package_of_debian_is_named(
+def test_outside_debian_no_debian_package_is_named(
     only_latin: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
@@ -53,7 +53,7 @@ def test_every_script_has_a_sample_that_only_it_has(only_latin: None) -> None:
         assert f"({script.name})" in FontHints().hint(script.chars[0])
 
 
-def test_the_window_says_so_after_an_answer(
+def test_the_window_names_missing_fonts_after_an_answer(
     qtbot: QtBot, open_ready: Open, only_latin: None
 ) -> None:
     window, engine = open_ready()

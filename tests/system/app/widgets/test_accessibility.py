@@ -54,7 +54,7 @@ def roles(qapp: QApplication) -> None:
     give_roles()
 
 
-def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_ready: Open) -> None:
+def test_everything_in_the_window_has_an_accessible_name(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     ask(qtbot, window, "Hello")
     window.insight.open_tree()
@@ -65,7 +65,9 @@ def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_ready: Open) -> 
     assert faults(compare) == []
 
 
-def test_everything_in_the_dialogs_has_a_name(open_ready: Open, run: Run, tmp_path: Path) -> None:
+def test_everything_in_the_dialogs_has_an_accessible_name(
+    open_ready: Open, run: Run, tmp_path: Path
+) -> None:
     library = Library(
         tmp_path / "d.db",
         tmp_path / "f.json",
@@ -106,7 +108,7 @@ def test_everything_in_the_dialogs_has_a_name(open_ready: Open, run: Run, tmp_pa
         assert faults(dialog) == [], type(dialog).__name__
 
 
-def test_what_is_only_shown_at_times_has_a_name(qtbot: QtBot, appearance: Appearance) -> None:
+def test_temporary_widgets_have_accessible_names(qtbot: QtBot, appearance: Appearance) -> None:
     planned = SettingsImport(
         {}, (), None, (SettingChange("Theme", "Light", "Dark"),), ("Not this.",)
     )
@@ -118,7 +120,7 @@ def test_what_is_only_shown_at_times_has_a_name(qtbot: QtBot, appearance: Appear
     assert faults(card) == []
 
 
-def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
+def test_an_inaccessible_widget_is_detected(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
     column = QVBoxLayout(window)
@@ -144,7 +146,7 @@ def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
     assert spoken(named) == "Colours & sizes"
 
 
-def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
+def test_tab_cycles_from_the_composer_through_all_visible_widgets(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, _ = open_ready()
@@ -186,7 +188,7 @@ def unseen_focus(root: QWidget, elsewhere: QWidget) -> list[str]:
     return found
 
 
-def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_ready: Open, run: Run) -> None:
+def test_the_focused_widget_is_visibly_focused(qtbot: QtBot, open_ready: Open, run: Run) -> None:
     window, _ = open_ready()
     ask(qtbot, window, "Hello")
     window.insight.open_tree()
@@ -273,7 +275,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return heard
 
 
-def test_markdown_is_heard_as_it_is_shown_and_code_as_it_is_written(
+def test_markdown_is_announced_as_shown_and_code_as_written(
     qtbot: QtBot, appearance: Appearance, announced: list[str]
 ) -> None:
     speaker = QLineEdit()
@@ -302,7 +304,7 @@ def test_a_stored_answer_is_not_read_aloud_when_it_is_opened(
     assert announced[said:] == []
 
 
-def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
+def test_moving_between_steps_announces_which_drafts_were_accepted(
     qtbot: QtBot, open_ready: Open, announced: list[str]
 ) -> None:
     window, _ = open_ready()
@@ -328,7 +330,7 @@ def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
     assert announced == [], "elsewhere nobody waits for it"
 
 
-def test_a_note_is_heard_while_what_it_lies_in_is_open(qtbot: QtBot, announced: list[str]) -> None:
+def test_a_note_is_announced_while_its_parent_is_open(qtbot: QtBot, announced: list[str]) -> None:
     panel = QWidget()
     qtbot.addWidget(panel)
     note = LiveLabel(parent=panel)

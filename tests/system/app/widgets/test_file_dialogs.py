@@ -47,7 +47,7 @@ def test_the_next_dialog_begins_where_a_file_was_chosen_last(
     assert files_folder() == tmp_path
 
 
-def test_icons_of_file_dialogs_are_the_applications_own(appearance: Appearance) -> None:
+def test_file_dialogs_use_the_applications_icons(appearance: Appearance) -> None:
     assert QIcon.themeName() == "files"
     for name in ("folder", "text-x-generic", "go-up", "folder-new", "view-list-details"):
         assert QIcon.hasThemeIcon(name)

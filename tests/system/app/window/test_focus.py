@@ -28,7 +28,9 @@ def test_a_window_that_opens_with_a_panel_begins_in_the_message(
     assert window.focusWidget() is edit_of(window)
 
 
-def test_once_a_model_is_loaded_the_message_has_the_focus(qtbot: QtBot, open_ready: Open) -> None:
+def test_after_loading_a_model_the_message_field_has_the_focus(
+    qtbot: QtBot, open_ready: Open
+) -> None:
     window, _ = open_ready()
     window.page.header.drafter_box.setFocus()
     with qtbot.waitSignal(window.loaded_model.chosen):
@@ -41,7 +43,7 @@ def test_once_a_model_is_loaded_the_message_has_the_focus(qtbot: QtBot, open_rea
     assert window.focusWidget() is window.page.settings_panel.system_edit, "one writes there"
 
 
-def test_lists_and_panels_swallow_nothing_that_is_typed(open_ready: Open) -> None:
+def test_lists_and_panels_dont_swallow_typed_text(open_ready: Open) -> None:
     window, _ = open_ready()
     box: QComboBox = window.page.header.drafter_box
     chosen = box.currentIndex()

@@ -101,7 +101,7 @@ def serve(bus: QDBusConnection, *abilities: str) -> Service:
 
 
 @needs_bus
-def test_a_notification_is_shown_and_a_click_on_it_is_heard(
+def test_a_notification_is_shown_and_its_click_is_handled(
     qtbot: QtBot, bus: QDBusConnection
 ) -> None:
     service = serve(bus, "actions", "body", "body-markup")
@@ -123,7 +123,9 @@ def test_a_notification_is_shown_and_a_click_on_it_is_heard(
 
 
 @needs_bus
-def test_a_service_that_can_do_little_gets_little(qtbot: QtBot, bus: QDBusConnection) -> None:
+def test_a_notification_service_gets_only_what_it_supports(
+    qtbot: QtBot, bus: QDBusConnection
+) -> None:
     service = serve(bus)
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
@@ -146,7 +148,7 @@ def test_without_a_service_or_a_bus_the_window_asks_for_attention(
 
 
 @needs_bus
-def test_a_bus_that_goes_away_is_looked_for_again(qtbot: QtBot, bus: QDBusConnection) -> None:
+def test_the_session_bus_is_reconnected(qtbot: QtBot, bus: QDBusConnection) -> None:
     service = serve(bus)
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
@@ -160,7 +162,7 @@ def test_a_bus_that_goes_away_is_looked_for_again(qtbot: QtBot, bus: QDBusConnec
     notices.close()
 
 
-def test_closing_waits_for_no_service_that_is_slow(qtbot: QtBot) -> None:
+def test_closing_doesnt_wait_for_a_slow_notification_service(qtbot: QtBot) -> None:
     notices = BusNotices(ICON)
     with notices._lock:  # a thread that asks
         notices.close()
@@ -182,14 +184,14 @@ class Shown(QObject):
         pass
 
 
-def test_a_tray_that_is_not_there_says_so(qtbot: QtBot) -> None:
+def test_a_missing_tray_is_reported(qtbot: QtBot) -> None:
     tray = TrayNotices(QIcon())
     with qtbot.waitSignal(tray.failed):
         tray.show(DesktopNotification("Title"))
     tray.close()
 
 
-def test_where_nothing_shows_it_the_window_asks_for_attention(
+def test_if_nothing_shows_notifications_the_window_asks_for_attention(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = QWidget()
@@ -208,7 +210,7 @@ def test_where_nothing_shows_it_the_window_asks_for_attention(
     assert asked == [window, window]
 
 
-def test_nothing_is_told_while_the_user_looks(
+def test_nothing_is_notified_while_the_window_is_active(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = QWidget()
@@ -236,7 +238,7 @@ def told(
     return window, service
 
 
-def test_long_answers_are_told_without_what_they_are_about(
+def test_notifications_of_long_answers_dont_name_the_conversation(
     qtbot: QtBot, told: tuple[MainWindow, Shown], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, service = told
@@ -284,7 +286,7 @@ class Downloads:
             hear(replace(self.jobs[place], state=state))
 
 
-def test_other_jobs_are_told_and_a_click_brings_the_window_up(
+def test_other_jobs_are_notified_and_a_click_raises_the_window(
     told: tuple[MainWindow, Shown],
 ) -> None:
     window, service = told

@@ -52,7 +52,7 @@ def columns_of(bar: QWidget) -> Counter[str]:
 
 
 @pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
-def test_each_bar_is_filled_as_things_lie(
+def test_each_bar_is_filled_by_the_policys_shares(
     picture: PolicyPicture, appearance: Appearance, choice: ThemeChoice
 ) -> None:
     picture.show_policy(POLICY, SIZES)
@@ -69,7 +69,7 @@ def test_each_bar_is_filled_as_things_lie(
     assert columns_of(states)[QColor(tier_colour(Tier.MEMORY, appearance.theme)).name()] > 0
 
 
-def test_all_of_it_is_said_in_words(picture: PolicyPicture) -> None:
+def test_the_picture_is_described_in_words(picture: PolicyPicture) -> None:
     give_roles()
     picture.show_policy(POLICY, SIZES)
     assert picture.words == (
@@ -87,7 +87,7 @@ def test_all_of_it_is_said_in_words(picture: PolicyPicture) -> None:
     assert "GiB" not in picture.words
 
 
-def test_the_block_says_where_attention_is_computed_and_how_the_cache_is_kept() -> None:
+def test_the_block_says_where_attention_is_computed_and_how_the_cache_is_stored() -> None:
     text = "4 conversations at once. Attention is computed on the device."
     assert schedule_words(Policy(batch=4)) == text
     below = replace(POLICY, attention="memory", cache_format="q4", attended=64)
@@ -97,7 +97,7 @@ def test_the_block_says_where_attention_is_computed_and_how_the_cache_is_kept() 
     )
 
 
-def test_a_part_shows_forecast_and_reached_and_whether_it_binds(
+def test_a_component_shows_forecast_and_measured_rate_and_whether_it_is_the_bottleneck(
     rates: PartRates, appearance: Appearance
 ) -> None:
     rates.show_parts([READ, WAITED])
@@ -120,7 +120,7 @@ def test_a_part_shows_forecast_and_reached_and_whether_it_binds(
     assert [bar.isHidden() for bar in (first, second)] == [False, True]
 
 
-def test_every_part_of_the_engine_has_a_name_here(rates: PartRates) -> None:
+def test_every_component_of_the_engine_has_a_label(rates: PartRates) -> None:
     rates.show_parts([PartRate(name, 1.0, 1.0, UNITS[name]) for name in PARTS])
     shown = {label.text() for label in rates.findChildren(QLabel)}
     assert shown >= {name.capitalize() for name in PARTS}
@@ -139,7 +139,9 @@ def test_rates_have_three_digits_in_the_windows_language() -> None:
         QLocale.setDefault(QLocale("en"))
 
 
-def test_the_page_shows_both_once_a_policy_is_told(appearance: Appearance, qtbot: QtBot) -> None:
+def test_the_page_shows_picture_and_words_once_a_policy_is_known(
+    appearance: Appearance, qtbot: QtBot
+) -> None:
     view = BatchView(appearance)
     qtbot.addWidget(view)
     view.show()
@@ -158,7 +160,7 @@ def test_the_page_shows_both_once_a_policy_is_told(appearance: Appearance, qtbot
     assert view.panel.picture.isHidden(), "another batch has none"
 
 
-def test_words_are_scrolled_where_there_is_little_room_and_never_cut(
+def test_with_little_room_words_are_scrolled_and_never_cut(
     appearance: Appearance, qtbot: QtBot
 ) -> None:
     view = BatchView(appearance)

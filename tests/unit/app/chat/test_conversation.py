@@ -40,7 +40,7 @@ def test_the_model_reads_all_turns_with_the_last_prompt_at_the_end() -> None:
     )
 
 
-def test_a_turn_stopped_before_its_first_word_is_left_out() -> None:
+def test_a_turn_stopped_before_its_first_word_is_omitted() -> None:
     talk = counted()
     talk.ask("stopped", PLAIN)
     talk.ask("two", PLAIN)
@@ -60,7 +60,7 @@ def test_asking_again_keeps_the_prompt_and_both_answers() -> None:
     assert talk.whole()[-1].content == "old"
 
 
-def test_an_edited_prompt_stands_beside_the_old_one_with_all_that_followed() -> None:
+def test_an_edited_prompt_keeps_the_old_version_with_all_that_followed() -> None:
     talk = counted()
     for text in ("one", "two", "three"):
         talk.ask(text, PLAIN).answer.content.finish(f"to {text}")
@@ -74,7 +74,7 @@ def test_an_edited_prompt_stands_beside_the_old_one_with_all_that_followed() -> 
     assert [message.content for message in talk.whole()] == ["one", "to one", "deux", "à deux"]
 
 
-def test_a_branch_begins_behind_an_earlier_answer_and_leaves_the_rest() -> None:
+def test_a_branch_begins_after_an_earlier_answer_and_changes_no_other_turn() -> None:
     talk = counted()
     for text in ("one", "two", "three"):
         talk.ask(text, PLAIN).answer.content.finish(f"to {text}")
@@ -83,7 +83,7 @@ def test_a_branch_begins_behind_an_earlier_answer_and_leaves_the_rest() -> None:
     assert [prompt.text for prompt in talk.prompt_versions(1)] == ["two", "other"]
 
 
-def test_what_came_to_nothing_is_as_if_it_had_never_been_asked() -> None:
+def test_a_failed_question_leaves_no_turn() -> None:
     talk = counted()
     kept = talk.ask("one", PLAIN)
     talk.take_back(talk.retry(PLAIN))
@@ -94,7 +94,7 @@ def test_what_came_to_nothing_is_as_if_it_had_never_been_asked() -> None:
     assert talk.turns == [kept]
 
 
-def test_a_stored_conversation_opens_where_one_was() -> None:
+def test_a_stored_conversation_opens_at_its_last_path() -> None:
     talk = counted()
     for text in ("one", "two"):
         talk.ask(text, PLAIN).answer.content.finish(f"to {text}")
@@ -109,7 +109,7 @@ def test_a_stored_conversation_opens_where_one_was() -> None:
     assert [turn.prompt.text for turn in unknown.turns] == ["one", "deux"]
 
 
-def test_sentences_come_out_whole_however_they_are_cut() -> None:
+def test_sentences_are_announced_whole_however_tokens_split_them() -> None:
     stream = SentenceStream()
     received = [
         s
@@ -134,7 +134,7 @@ def test_no_word_is_lost_between_sentences(text: str, cuts: list[int]) -> None:
     assert [c for c in letters if c in "ab.!?"] == [c for c in text if c in "ab.!?"]
 
 
-def test_preferences_come_back_as_they_were_saved(tmp_path: Path) -> None:
+def test_saved_preferences_are_loaded_again(tmp_path: Path) -> None:
     chosen = Preferences("dark", 1.3, marking="accepted", has_read_hint=True)
     save_preferences(chosen, tmp_path / "new")
     assert load_preferences(tmp_path / "new") == chosen
@@ -146,7 +146,7 @@ def test_preferences_come_back_as_they_were_saved(tmp_path: Path) -> None:
     ["", "{", "[]", "\x00", '{"zoom": ' + "9" * 5000 + "}", "[" * 100_000, '{"a":' * 50_000],
     ids=lambda content: content[:12],
 )
-def test_broken_preferences_are_set_aside_and_all_is_as_at_the_first_start(
+def test_broken_preferences_are_set_aside_and_defaults_are_used(
     tmp_path: Path, content: str
 ) -> None:
     (tmp_path / FILE_NAME).write_text(content)
@@ -171,7 +171,7 @@ NONSENSE = (
 )
 
 
-def test_a_choice_that_makes_no_sense_costs_no_other(tmp_path: Path) -> None:
+def test_one_invalid_preference_affects_no_other(tmp_path: Path) -> None:
     save_preferences(
         Preferences("dark", 1.3, has_read_hint=True, unload_minutes=9.0, device="cpu"), tmp_path
     )
@@ -184,14 +184,14 @@ def test_a_choice_that_makes_no_sense_costs_no_other(tmp_path: Path) -> None:
             assert load_preferences(tmp_path) == replace(kept, **{name: usual}), (name, value)
 
 
-def test_an_absurd_zoom_is_brought_back_into_its_limits(tmp_path: Path) -> None:
+def test_an_absurd_zoom_is_clamped(tmp_path: Path) -> None:
     save_preferences(Preferences(), tmp_path)
     saved = json.loads((tmp_path / FILE_NAME).read_text())
     (tmp_path / FILE_NAME).write_text(json.dumps({**saved, "zoom": 90}))
     assert load_preferences(tmp_path).zoom == 2.0
 
 
-def test_preferences_that_cannot_be_written_cost_nothing_else(tmp_path: Path) -> None:
+def test_preferences_that_cannot_be_written_affect_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     save_preferences(Preferences(), tmp_path / "file" / "below")
     assert load_preferences(tmp_path) == Preferences()

@@ -32,7 +32,7 @@ def shown(qtbot: QtBot, appearance: Appearance) -> Shown:
     return view, path
 
 
-def test_only_what_is_near_the_view_is_laid_out(qtbot: QtBot, shown: Shown) -> None:
+def test_only_messages_near_the_view_are_laid_out(qtbot: QtBot, shown: Shown) -> None:
     view, _ = shown
     qtbot.waitUntil(lambda: not view._later.isActive())
     laid_out = [message.is_populated for message in view.messages]
@@ -42,9 +42,7 @@ def test_only_what_is_near_the_view_is_laid_out(qtbot: QtBot, shown: Shown) -> N
     assert all(m.is_populated for m in view.messages if m.geometry().intersects(seen))
 
 
-def test_what_is_read_stays_where_it_is_while_heights_become_known(
-    qtbot: QtBot, shown: Shown
-) -> None:
+def test_the_scroll_position_is_kept_while_heights_become_known(qtbot: QtBot, shown: Shown) -> None:
     view, _ = shown
     bar = view.verticalScrollBar()
     bar.setValue(bar.maximum() // 2)

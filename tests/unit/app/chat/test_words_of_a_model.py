@@ -24,14 +24,14 @@ def words(note: str, *drafters: DrafterChoice, draft_model: str = "") -> str:
     return describe(ModelStatus(Phase.READY, loaded=loaded))
 
 
-def test_an_answer_that_repeats_itself_is_told() -> None:
+def test_a_repeating_answer_is_reported() -> None:
     turn = Conversation().ask("Hello", GenerateSettings())
     turn.answer.content.finish("One two three.")
     looping = replace(DONE, stop_reason=StopReason.REPETITION)
     assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
 
 
-def test_questions_suit_the_model() -> None:
+def test_suggested_questions_suit_the_model() -> None:
     large = replace(LOADED, name="Qwen3 8B", num_parameters=8_000_000_000, continues_text=False)
     assert suggestions_for(large, is_demo=False) == GENERAL
     assert suggestions_for(replace(large, name="Qwen2.5 Coder 7B"), is_demo=False) == CODE
@@ -40,18 +40,18 @@ def test_questions_suit_the_model() -> None:
     assert suggestions_for(large, is_demo=True) == DEMO
 
 
-def test_the_header_says_that_transformers_runs_a_model_and_whether_it_takes_trees() -> None:
+def test_the_header_says_that_transformers_runs_a_model_and_whether_it_verifies_trees() -> None:
     assert "transformers" not in words("", NGRAM, PLAIN)
     assert words("so", NGRAM, PLAIN).endswith("through transformers")
     assert words("so", PLAIN).endswith("through transformers, one token a step")
 
 
-def test_heads_that_are_not_there_leave_room_for_it() -> None:
+def test_without_heads_the_header_has_room_for_the_draft_model() -> None:
     assert "no heads" in words("", NGRAM, PLAIN)
     assert "no heads" not in words("so", NGRAM, PLAIN)
 
 
-def test_a_draft_model_is_named_where_heads_would_be() -> None:
+def test_a_draft_model_is_named_in_place_of_heads() -> None:
     shown = words("", NGRAM, PLAIN, draft_model="Small 0.5B")
     assert "draft model: Small 0.5B" in shown
     assert "no heads" not in shown

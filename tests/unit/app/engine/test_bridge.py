@@ -104,7 +104,7 @@ def started(hose: Hose) -> EngineBridge:
     return bridge
 
 
-def test_all_events_arrive_in_order_in_the_thread_of_the_window(qtbot: QtBot) -> None:
+def test_all_events_arrive_in_order_in_the_window_thread(qtbot: QtBot) -> None:
     hose = Hose()
     bridge = started(hose)
     listener = Listener(bridge)
@@ -167,7 +167,7 @@ def open_painter(qtbot: QtBot, hose: Hose) -> tuple[EngineBridge, SlowPainter]:
     return bridge, painter
 
 
-def test_what_takes_long_to_paint_is_shown_more_rarely(qtbot: QtBot) -> None:
+def test_slow_painting_lowers_the_refresh_rate(qtbot: QtBot) -> None:
     hose = Hose()
     _, painter = open_painter(qtbot, hose)
     painter.meanwhile = lambda: hose.send_now(progress())
@@ -178,7 +178,7 @@ def test_what_takes_long_to_paint_is_shown_more_rarely(qtbot: QtBot) -> None:
     assert min(painter.gaps()[:3]) >= 0.19
 
 
-def test_what_comes_of_a_command_is_shown_at_once_and_the_rest_as_rarely_as_before(
+def test_the_first_event_of_a_command_is_shown_at_once_and_later_ones_at_the_refresh_rate(
     qtbot: QtBot,
 ) -> None:
     hose = Hose()
@@ -196,7 +196,7 @@ def test_what_comes_of_a_command_is_shown_at_once_and_the_rest_as_rarely_as_befo
     assert painter.gaps()[2] >= 0.8 * 0.19
 
 
-def test_no_event_arrives_after_the_end(qtbot: QtBot) -> None:
+def test_no_event_arrives_after_closing(qtbot: QtBot) -> None:
     hose = Hose()
     bridge = started(hose)
     listener = Listener(bridge)
@@ -221,7 +221,7 @@ def test_closing_twice_is_allowed_and_a_bridge_that_never_started_can_be_closed(
     assert hose.num_closed == 2
 
 
-def test_askers_get_their_own_events_of_one_time_together(qtbot: QtBot) -> None:
+def test_events_of_one_drain_are_delivered_to_each_asker_together(qtbot: QtBot) -> None:
     hose = Hose()
     bridge = started(hose)
     left, right = Listener(bridge, "left"), Listener(bridge, "right")
@@ -240,7 +240,7 @@ def test_askers_get_their_own_events_of_one_time_together(qtbot: QtBot) -> None:
     assert (left.batches[-1][-1], right.batches[-1][-1]) == (failed("left"), failed("right"))
 
 
-def test_events_of_the_model_go_to_all_and_keep_their_place(qtbot: QtBot) -> None:
+def test_model_events_are_broadcast_in_their_order(qtbot: QtBot) -> None:
     hose = Hose()
     bridge = started(hose)
     seen: list[Event] = []
@@ -258,7 +258,7 @@ def test_events_of_the_model_go_to_all_and_keep_their_place(qtbot: QtBot) -> Non
 
 
 @pytest.mark.parametrize("way", ["freed", "deleted in Qt", "dropped"])
-def test_who_is_gone_is_not_called_and_what_it_asked_is_cancelled(qtbot: QtBot, way: str) -> None:
+def test_a_deleted_asker_is_not_called_and_its_request_is_cancelled(qtbot: QtBot, way: str) -> None:
     hose = Hose()
     bridge = started(hose)
     calls: list[tuple[object, ...]] = []
@@ -288,7 +288,7 @@ def test_who_is_gone_is_not_called_and_what_it_asked_is_cancelled(qtbot: QtBot, 
         assert hose.commands[1:] == [Cancel("s", "r")]
 
 
-def test_an_asker_that_fails_keeps_nothing_from_the_others(
+def test_an_asker_that_fails_affects_no_other(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hose = Hose()
@@ -308,7 +308,7 @@ def test_an_asker_that_fails_keeps_nothing_from_the_others(
 
 
 @pytest.mark.expects_errors
-def test_requests_of_an_engine_that_died_fail_and_are_not_asked_again(
+def test_requests_of_a_dead_engine_fail_and_are_not_repeated(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bridge_module, "_WATCH_MS", 10)
@@ -331,7 +331,7 @@ def test_requests_of_an_engine_that_died_fail_and_are_not_asked_again(
 ASK = Generate("s", "ask", (ChatMessage(Role.USER, "hi"),), GenerateSettings())
 
 
-def test_an_answer_begins_behind_the_painting_of_what_was_asked(qtbot: QtBot) -> None:
+def test_an_answer_starts_after_its_question_is_painted(qtbot: QtBot) -> None:
     hose = Hose()
     bridge, painter = open_painter(qtbot, hose)
     seen: list[int] = []
@@ -346,7 +346,7 @@ def test_an_answer_begins_behind_the_painting_of_what_was_asked(qtbot: QtBot) ->
     assert seen == [1], "the painter's own command"
 
 
-def test_what_is_submitted_behind_a_question_comes_behind_it(qtbot: QtBot) -> None:
+def test_commands_keep_their_order_after_a_delayed_question(qtbot: QtBot) -> None:
     hose = Hose()
     bridge = EngineBridge(hose.start)
     bridge.start()
@@ -359,7 +359,7 @@ def test_what_is_submitted_behind_a_question_comes_behind_it(qtbot: QtBot) -> No
     assert hose.commands == [ASK, again, cancel]
 
 
-def test_what_was_asked_last_is_dropped_with_the_window(qtbot: QtBot) -> None:
+def test_a_delayed_command_is_dropped_with_the_window(qtbot: QtBot) -> None:
     hose = Hose()
     bridge = EngineBridge(hose.start)
     bridge.start()

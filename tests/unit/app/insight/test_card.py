@@ -9,7 +9,7 @@ from tests.support.window.engine_events import LEGEND
 from tests.support.window.traces import made_track, trace, with_pruned
 
 
-def test_a_card_tells_all_about_an_accepted_token() -> None:
+def test_a_card_describes_an_accepted_token() -> None:
     track = made_track(3)
     lines = dict(card_of(track, 2, LEGEND))
     assert lines["Token"] == "␣on"
@@ -23,7 +23,7 @@ def test_a_card_tells_all_about_an_accepted_token() -> None:
     assert lines["Time of the step"].startswith("250 µs: draft 10 µs, verify 200 µs")
 
 
-def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
+def test_a_card_distinguishes_the_models_own_tokens_from_given_ones() -> None:
     track = made_track(2, num_given=1)
     assert dict(card_of(track, 0, LEGEND))["Token"].startswith("given")
     assert dict(card_of(track, 1, LEGEND))["From"] == "the model itself"
@@ -31,7 +31,7 @@ def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
     assert card_of(track, 99, LEGEND) == ()
 
 
-def test_a_card_tells_that_the_models_own_token_was_offered_and_had_no_row() -> None:
+def test_a_card_says_if_the_models_own_token_was_a_candidate_without_a_row() -> None:
     track = made_track(1)
     track.add(with_pruned(trace(), DroppedToken(3, 7, 0.25), DroppedToken(0, 7, 0.5)))
     last = track.first_token(1) + 2
@@ -42,7 +42,7 @@ def test_a_card_tells_that_the_models_own_token_was_offered_and_had_no_row() -> 
     assert "Was offered" not in dict(card_of(made_track(2), last, LEGEND))
 
 
-def test_a_greedy_card_says_where_the_best_token_was_not_allowed() -> None:
+def test_a_greedy_card_says_that_the_likeliest_token_was_not_allowed() -> None:
     track = made_track(2)
     assert dict(card_of(track, 1, LEGEND))["Rule"] == "Greedy: Takes the likeliest token each time."
     likelier = array("f", [0.01, *[0.9] * 5]).tobytes() + array("i", range(5)).tobytes()
@@ -52,7 +52,7 @@ def test_a_greedy_card_says_where_the_best_token_was_not_allowed() -> None:
     assert "Lead over the next best" not in dict(card_of(banned, 0, LEGEND))
 
 
-def test_a_cards_numbers_are_the_rules() -> None:
+def test_a_cards_numbers_are_those_of_the_rule() -> None:
     track = Track("r", "Fake", "sample")
     track.add(trace(0)._replace(numbers=((("probability", 0.25), ("noise", 1.5)),)))
     lines = dict(card_of(track, 0, LEGEND))

@@ -22,7 +22,7 @@ from tests.support.window.engine_events import LEGEND
 from tests.support.window.traces import chain, with_pruned
 
 
-def test_a_step_says_what_became_of_every_node() -> None:
+def test_a_step_classifies_every_node() -> None:
     layout = layout_of_step(trace(1, (0, 1)))
     assert [node.state for node in layout.nodes] == [
         NodeState.ROOT,
@@ -45,7 +45,7 @@ def test_a_step_says_what_became_of_every_node() -> None:
     assert judged == [None, 0.5, 0.125, 0.125, 0.125, None, 0.5]
 
 
-def test_what_the_grammar_forbade_hangs_where_it_would_have_been() -> None:
+def test_nodes_pruned_by_the_grammar_are_placed_under_their_parents() -> None:
     step = trace(1, (0, 1))._replace(forbidden=(DroppedToken(0, 6, 0.5), DroppedToken(3, 2, 0.25)))
     layout = layout_of_step(step)
     assert layout.nodes[6].state is NodeState.GHOST, "the bonus token keeps its place"
@@ -59,7 +59,7 @@ def test_what_the_grammar_forbade_hangs_where_it_would_have_been() -> None:
     assert describe(second, LEGEND) == "␣sat: forbidden by the grammar, 25.0 %"
 
 
-def test_what_had_no_row_hangs_where_it_would_have_been() -> None:
+def test_candidates_without_a_row_are_placed_under_their_parents() -> None:
     step = with_pruned(trace(1, (0, 1)), DroppedToken(0, 6, 0.5), DroppedToken(1, 2, 0.25))
     layout = layout_of_step(step)
     first, second = layout.nodes[7:]
@@ -85,7 +85,7 @@ def test_what_had_no_row_hangs_where_it_would_have_been() -> None:
 
 
 @pytest.mark.parametrize("path", [(0,), (0, 1), (0, 1, 2, 3)])
-def test_a_chain_is_one_row_whatever_became_of_it(path: tuple[int, ...]) -> None:
+def test_a_chain_is_one_row_whatever_was_accepted(path: tuple[int, ...]) -> None:
     step = with_pruned(chain(path), DroppedToken(0, 6, 0.5), DroppedToken(1, 5, 0.25))
     layout = layout_of_step(step)
     assert layout.is_chain
@@ -98,7 +98,7 @@ def test_a_chain_is_one_row_whatever_became_of_it(path: tuple[int, ...]) -> None
     assert shape_of(layout_of_step(trace(0))) == "no drafts"
 
 
-def test_a_block_has_the_places_that_one_pass_drew() -> None:
+def test_a_block_occupies_the_positions_drafted_in_one_pass() -> None:
     drawn = with_pruned(chain(drafter="eagle"), DroppedToken(3, 6, 0.5))
     assert layout_of_step(drawn).blocks == ()
     (block,) = layout_of_step(drawn, block_sources=("eagle", "hydra")).blocks
@@ -111,7 +111,7 @@ def test_a_block_has_the_places_that_one_pass_drew() -> None:
     )
 
 
-def test_the_end_of_an_answer_is_called_so() -> None:
+def test_the_end_token_of_an_answer_is_labelled() -> None:
     texts = [node.text for node in layout_of_step(trace(1, (0, 1)), {7: "", 2: ""}).nodes]
     assert texts[-1] == "‹end›"
     assert texts[2] == "‹end›"
@@ -119,7 +119,7 @@ def test_the_end_of_an_answer_is_called_so() -> None:
 
 
 @given(st.integers(1, 20).flatmap(lambda n: st.tuples(*[st.integers(0, i) for i in range(n)])))
-def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
+def test_no_two_nodes_overlap_and_children_are_to_the_right(
     parents: tuple[int, ...],
 ) -> None:
     nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
@@ -137,7 +137,7 @@ def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
         assert node.depth == layout.nodes[node.parent].depth + 1
 
 
-def test_a_tree_takes_no_more_rows_than_its_fullest_column() -> None:
+def test_a_tree_has_no_more_rows_than_its_fullest_column() -> None:
     parents = (0, 0, 1, 1, 2, 3, 3)  # two below the root, two and one below them, two below one
     nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
     layout = layout_of_plan(nodes, len(nodes) + 1, "medusa")
@@ -152,7 +152,7 @@ def test_the_accepted_path_is_one_straight_line_at_the_top(path: tuple[int, ...]
     assert rows == {0.0}
 
 
-def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
+def test_a_planned_tree_has_the_requested_rows() -> None:
     best = (BestNode(0, 1, 0, 0.7), BestNode(1, 2, 0, 0.4), BestNode(0, 1, 1, 0.1))
     assert len(layout_of_plan(best, 1, "medusa").nodes) == 1
     layout = layout_of_plan(best, 3, "medusa")
@@ -160,7 +160,7 @@ def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
     assert len(layout_of_plan(best, 64, "medusa").nodes) == 4
 
 
-def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:
+def test_a_forecast_is_the_sum_of_probabilities_over_the_measured_time() -> None:
     best = (BestNode(0, 1, 0, 0.5), BestNode(1, 2, 0, 0.25))
     planned = Planned("", "", 0.0, 0, ((0.5,), (0.5,)), 2, "medusa", best, (0.0015, 0.0035))
     assert forecast(planned, 0.001, 1).factor == pytest.approx(1)

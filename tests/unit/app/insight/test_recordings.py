@@ -20,7 +20,7 @@ def first_of(request_id: str, num_given: int = 0) -> StepDone:
     )
 
 
-def test_tokens_find_their_steps() -> None:
+def test_tokens_are_mapped_to_their_steps() -> None:
     track = made_track(4, num_given=2)
     assert track.num_tokens == 2 + 1 + 3 * 3
     assert [track.step_of(token) for token in range(13)] == [
@@ -29,7 +29,7 @@ def test_tokens_find_their_steps() -> None:
     assert [track.first_token(index) for index in range(4)] == [2, 3, 6, 9]
 
 
-def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None:
+def test_a_full_buffer_drops_the_oldest_steps_and_tokens_are_still_found() -> None:
     recorder = Recordings(max_steps=5)
     for name in ("a", "b"):
         recorder.begin(first_of(name), "Fake", "greedy")
@@ -48,7 +48,7 @@ def test_a_full_buffer_gives_up_the_oldest_steps_and_tokens_stay_found() -> None
     assert [recorder.tracks["b"][index].step for index in range(5)] == [4, 5, 6, 7, 8]
 
 
-def test_steps_of_answers_that_were_not_begun_are_left_out() -> None:
+def test_steps_of_answers_that_were_not_recorded_from_their_start_are_ignored() -> None:
     recorder = Recordings()
     recorder.add([named(trace(1), "foreign")])
     assert recorder.tracks == {}

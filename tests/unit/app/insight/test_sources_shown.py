@@ -65,7 +65,7 @@ def test_the_tree_and_its_legend_show_each_source(shown: Appearance, qtbot: QtBo
         assert f"{badge.name}: {info.explanation}" in legend.accessibleDescription()
 
 
-def test_the_legend_leaves_out_what_cannot_draft_for_the_model(
+def test_the_legend_omits_sources_that_cannot_draft_for_the_model(
     appearance: Appearance, qtbot: QtBot
 ) -> None:
     for info in SOURCES:
@@ -79,9 +79,7 @@ def test_the_legend_leaves_out_what_cannot_draft_for_the_model(
         assert appearance.legend.info(info.name) == info  # an earlier model's answers show it still
 
 
-def test_the_legend_explains_what_has_occurred_and_no_more(
-    appearance: Appearance, qtbot: QtBot
-) -> None:
+def test_the_legend_explains_only_what_has_occurred(appearance: Appearance, qtbot: QtBot) -> None:
     one, other, *_ = SOURCES
     legend = TreeLegend(step_samples, appearance)
     qtbot.addWidget(legend)
@@ -131,7 +129,7 @@ def test_the_text_underlines_each_source_in_its_own_way(shown: Appearance) -> No
         assert style.underline(mark) == shown.theme.mark(info.colours[0]).line, info.name
 
 
-def test_no_two_sources_look_alike_but_kinds_of_heads_that_are_never_loaded_together() -> None:
+def test_no_two_sources_look_alike_except_heads_that_are_never_loaded_together() -> None:
     for one, other in combinations(SOURCES, 2):
         assert one.badge != other.badge
         assert one.label != other.label

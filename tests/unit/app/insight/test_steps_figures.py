@@ -11,7 +11,7 @@ from tests.support.window.engine_events import LEGEND
 from tests.support.window.traces import chain, made_track, trace
 
 
-def test_figures_are_the_traces_sums() -> None:
+def test_figures_are_sums_of_the_traces() -> None:
     track, figures = made_track(3), StepFigures(LEGEND)
     figures.follow(track)
     track.add(trace(3, (0, 2), num_appended=1))
@@ -36,7 +36,7 @@ def test_figures_are_the_traces_sums() -> None:
     assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
 
 
-def test_steps_are_counted_by_the_form_of_their_guesses() -> None:
+def test_steps_are_counted_by_the_form_of_their_drafts() -> None:
     track, figures = made_track(1), StepFigures(LEGEND)
     bare = chain((0,), num_drafts=0)
     for step in (bare, chain(), chain(num_drafts=1), trace()):
@@ -52,7 +52,7 @@ def test_steps_are_counted_by_the_form_of_their_guesses() -> None:
     assert "Draft tokens by step" not in describe_answer(plain, None, None)
 
 
-def test_a_token_that_heads_and_suffixes_guessed_counts_for_both() -> None:
+def test_a_token_drafted_by_heads_and_suffix_counts_for_both() -> None:
     step = trace(1, (0, 1, 3))
     both, deeper = TokenSource("medusa+suffix", 1), TokenSource("suffix", 2)
     sources = [TARGET, *[TokenSource("medusa", source.head) for source in step.sources[1:]]]
@@ -70,7 +70,7 @@ def test_a_token_that_heads_and_suffixes_guessed_counts_for_both() -> None:
     assert all(0 <= rate.share <= 1 for rate in figures.rates())
 
 
-def test_figures_of_a_track_that_loses_its_first_steps_go_on() -> None:
+def test_figures_of_a_track_remain_when_its_first_steps_are_dropped() -> None:
     track, figures = made_track(3), StepFigures(LEGEND)
     figures.follow(track)
     for number in range(3, 6):
@@ -86,7 +86,7 @@ def test_no_steps_have_no_figures() -> None:
     assert figures.rates() == ()
 
 
-def test_waiting_is_a_part_of_its_own_and_verifying_is_what_is_left() -> None:
+def test_waiting_is_a_component_of_its_own_and_verification_is_the_rest() -> None:
     figures, track = StepFigures(LEGEND), made_track(2)
     waited = StepTimes(0.01, 0.5, 0.02, 0.001, transfer_s=0.3, remote_s=0.1)
     track.add(trace(2)._replace(times=waited, step_s=0.54))

@@ -26,7 +26,7 @@ from tests.support.window.traces import chain, trace
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_colours_and_lines_tell_the_states_apart(theme: Theme) -> None:
+def test_colours_and_lines_distinguish_the_states(theme: Theme) -> None:
     looks = {state: look_of(state, None, theme) for state in NodeState}
     lines = {(look.frame.color().name(), look.frame.style()) for look in looks.values()}
     states = set(NodeState) - {
@@ -54,7 +54,7 @@ def test_likely_nodes_are_less_pale() -> None:
     assert fills[1] < look_of(NodeState.ACCEPTED, None, LIGHT).fill.alphaF() < fills[2]
 
 
-def test_badges_tell_who_drafted_and_boxes_what() -> None:
+def test_badges_show_the_source_and_boxes_the_token() -> None:
     names = [
         [badge.name for badge in badges_of(TokenSource(drafter, head), LEGEND)]
         for drafter, head in (("medusa", 2), ("suffix", 3), ("medusa+suffix", 1), ("target", 0))
@@ -119,7 +119,7 @@ def test_a_block_is_framed_in_the_colour_of_its_source(
     assert view.accessibleDescription().startswith("chain of 3")
 
 
-def test_the_table_says_what_the_grammar_forbade(qtbot: QtBot) -> None:
+def test_the_table_marks_nodes_that_the_grammar_forbade(qtbot: QtBot) -> None:
     table = TreeTable(LEGEND)
     qtbot.addWidget(table)
     step = trace(1, (0, 1))._replace(forbidden=(DroppedToken(0, 6, 0.5),))

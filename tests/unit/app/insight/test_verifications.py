@@ -36,7 +36,7 @@ def verifications_of(requested: list[Verify], dropped: list[Verify]) -> Verifica
     return Verifications(ask, lambda _events: None, lambda: f"r{len(requested)}")
 
 
-def test_edits_wait_and_move_with_what_stands_before_them() -> None:
+def test_edits_wait_and_shift_with_the_text_before_them() -> None:
     requested: list[Verify] = []
     verifications = verifications_of(requested, [])
     verifications.read(text="abcd")
@@ -70,7 +70,7 @@ def test_edits_wait_and_move_with_what_stands_before_them() -> None:
     assert verifications.take(verify((1, 7, 6, 5))) == 2, "not of those that were shown before"
 
 
-def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
+def test_a_failure_or_another_text_discards_edits() -> None:
     requested: list[Verify] = []
     dropped: list[Verify] = []
     verifications = verifications_of(requested, dropped)

@@ -22,17 +22,17 @@ from tests.support.window.engine_events import LEGEND
         ("a␣⏎·".encode(), "a‹U+2423›‹U+23CE›·"),  # no white space: signs that are in the text
     ],
 )
-def test_tokens_show_what_can_not_be_seen(text: bytes, shown: str) -> None:
+def test_invisible_characters_of_tokens_are_shown(text: bytes, shown: str) -> None:
     assert show_token(text, 7) == shown
 
 
-def test_signs_for_white_space_stand_for_it_where_they_are_typed() -> None:
+def test_signs_for_white_space_can_be_typed() -> None:
     text = " a\n\tb\r"
     assert as_typed(show_token(text.encode(), 1)) == text
 
 
 @given(st.text(max_size=20))
-def test_every_text_can_be_typed_as_it_is_shown(text: str) -> None:
+def test_every_token_can_be_typed_as_it_is_shown(text: str) -> None:
     shown = show_token(text.encode(errors="surrogatepass"), 1)
     if text and not shown.endswith("…") and "‹U+" not in text and text.isprintable():
         assert as_typed(shown) == text
@@ -51,11 +51,11 @@ def test_tokens_without_a_text_are_shown_by_their_names() -> None:
     assert show_token(b"a", 1, specials) == "a"
 
 
-def test_what_names_no_character_stays_as_it_is_typed() -> None:
+def test_unknown_character_names_are_kept_as_typed() -> None:
     assert as_typed("‹U+D800›‹U+110000›‹U+41›") == "‹U+D800›‹U+110000›‹U+41›"
 
 
-def test_origins_and_chances_in_words() -> None:
+def test_sources_and_probabilities_are_written_in_words() -> None:
     assert origin(TokenSource("medusa", 2), LEGEND) == "head 2"
     assert origin(TokenSource("of another engine", 2), LEGEND) == "of another engine, 2 ahead"
     assert origin(TokenSource("suffix", 3), LEGEND) == "suffix, 3 ahead"

@@ -222,7 +222,7 @@ def check(latex: str, value: complex) -> None:
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(trees())
-def test_what_is_shown_has_the_value_of_what_was_written(tree: Tree) -> None:
+def test_a_shown_formula_has_the_value_of_its_source(tree: Tree) -> None:
     assume(abs(tree.value) < 1e12)
     assert formula_text(tree.latex) is not None, tree.latex
     check(tree.latex, tree.value)
@@ -246,12 +246,12 @@ def test_what_is_shown_has_the_value_of_what_was_written(tree: Tree) -> None:
         (r"x^Qy", 3.1**1.3 * 0.4),
     ],
 )
-def test_brackets_stand_where_a_line_needs_them(latex: str, value: complex) -> None:
+def test_brackets_are_added_where_one_line_needs_them(latex: str, value: complex) -> None:
     assert formula_text(latex) is not None
     check(latex, value)
 
 
-def test_a_reading_that_differs_is_found() -> None:
+def test_a_differing_value_is_detected() -> None:
     for wrong, value in (("(a+b)/cx", (2.3 + 0.7) / 1.9 * 3.1), ("√ax", 2.3**0.5 * 3.1)):
         readings = {
             round(abs(Reader(wrong, joins_first=joins_first, root=root).sum() - value), 6)

@@ -75,7 +75,7 @@ FRAGMENTS = (
         (r"\left.\frac{a}{b}+c\right|_0^1", "(a/b+c)|₀¹"),
     ],
 )
-def test_a_formula_reads_as_text(source: str, text: str) -> None:
+def test_a_formula_is_shown_as_text(source: str, text: str) -> None:
     assert formula_text(source) == text
 
 
@@ -113,7 +113,7 @@ def test_a_formula_reads_as_text(source: str, text: str) -> None:
         r"\end{x}",
     ],
 )
-def test_what_cant_be_told_well_stays_as_it_was_written(source: str) -> None:
+def test_an_unreadable_formula_stays_as_written(source: str) -> None:
     assert formula_text(source) is None
 
 
@@ -132,7 +132,7 @@ def test_what_cant_be_told_well_stays_as_it_was_written(source: str) -> None:
         r"\hat\overline",
     ],
 )
-def test_a_formula_that_isnt_closed_or_is_nested_in_brackets_is_left_at_once(source: str) -> None:
+def test_an_unclosed_or_deeply_nested_formula_is_rejected_quickly(source: str) -> None:
     begin = time.thread_time()
     assert formula_text(source) is None
     assert time.thread_time() - begin < 0.5
@@ -140,7 +140,7 @@ def test_a_formula_that_isnt_closed_or_is_nested_in_brackets_is_left_at_once(sou
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join))
-def test_whatever_is_written_is_read_or_left(source: str) -> None:
+def test_any_input_is_either_rendered_or_kept(source: str) -> None:
     text = formula_text(source)
     assert text is None or ("\\" not in text and "{}" not in text)
 
@@ -158,7 +158,7 @@ def test_a_price_is_no_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [r"$x^2$", r"$$x^2$$", r"\(x^2\)", r"\[x^2\]", "$$\nx^2\n$$"])
-def test_every_way_of_writing_a_formula_is_known(text: str) -> None:
+def test_every_formula_delimiter_is_known(text: str) -> None:
     assert shown(text) == [("x²", True)]
 
 
@@ -174,12 +174,12 @@ def test_every_way_of_writing_a_formula_is_known(text: str) -> None:
         r"\[ " + "x + " * FORMULA_CHARS + r"\| \]",
     ],
 )
-def test_what_cant_be_shown_stays_as_it_was_written_to_the_character(text: str) -> None:
+def test_an_unsupported_formula_stays_exactly_as_written(text: str) -> None:
     assert shown(text) == [(text, False)]
     assert "".join(t for t, _ in shown(f"so {text} and")) == f"so {text} and"
 
 
-def test_lines_of_a_formula_that_cant_be_shown_stay_lines() -> None:
+def test_lines_of_an_unsupported_formula_stay_lines() -> None:
     assert "".join(t for t, _ in shown("$$\n\\foo{a}\n\\\\ - b\n$$")) == (
         "$$\u2028\\foo{a}\u2028\\\\ - b\u2028$$"
     )
@@ -206,7 +206,7 @@ def test_of_formulas_that_end_at_one_place_only_the_innermost_is_read() -> None:
     assert formula_text.cache_info().misses == 1
 
 
-def test_a_formula_stands_between_letters_of_scripts_without_spaces() -> None:
+def test_a_formula_is_recognised_between_letters_of_scripts_without_spaces() -> None:
     assert shown("公式$x^2$是") == [("公式", False), ("x²", True), ("是", False)]
     assert shown("$5件と$6件") == [("$5件と$6件", False)]
 
@@ -217,7 +217,7 @@ def test_no_list_begins_inside_of_a_formula() -> None:
     assert [run.text for run in block.runs] == ["a + b - c"]
 
 
-def test_a_formula_belongs_to_its_last_token_and_is_copied_as_its_source(qapp: object) -> None:
+def test_a_formula_belongs_to_its_last_token_and_is_copied_as_source(qapp: object) -> None:
     view = StreamedDocument(QTextDocument(), STYLE)
     pieces = (b"So $x", b"^2$", b" is.")
     view.append(step(0, pieces, (TARGET,) * 3, 12))

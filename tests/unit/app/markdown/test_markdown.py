@@ -115,7 +115,9 @@ def check_order(blocks: tuple[MarkdownBlock, ...]) -> None:
         ),
     ],
 )
-def test_a_rendered_character_knows_its_source(text: str, expected: list[tuple[str, str]]) -> None:
+def test_a_rendered_character_is_mapped_to_its_source(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
     assert shown_with_source(text) == expected
 
 
@@ -144,7 +146,7 @@ def test_nested_styles_end_where_their_own_markup_ends() -> None:
     assert styles["d"] == TextStyle.PLAIN
 
 
-def test_raised_and_lowered_texts_keep_their_other_styles() -> None:
+def test_superscript_and_subscript_keep_their_other_styles() -> None:
     runs = all_runs(parse("**mc<sup>2</sup>** x<SUB>*i*</SUB>"))
     styles = {run.text.strip(): run.style for run in runs}
     assert styles["2"] == TextStyle.STRONG | TextStyle.SUPERSCRIPT
@@ -166,7 +168,7 @@ def test_a_table_from_right_to_left_is_laid_out_in_reverse() -> None:
         assert not other.is_rtl
 
 
-def test_a_break_in_a_cell_is_a_line_of_that_cell() -> None:
+def test_a_line_break_in_a_cell_stays_in_that_cell() -> None:
     (table,) = parse("| a | b |\n|---|---|\n| x<br>y | H<sub>2</sub>O |\n")
     assert isinstance(table, Table)
     assert ["".join(run.text for run in cell) for cell in table.rows[1]] == ["x\u2028y", "H2O"]
@@ -188,18 +190,18 @@ def test_a_break_in_a_cell_is_a_line_of_that_cell() -> None:
         ("**重要！**😀", "重要！"),
     ],
 )
-def test_emphasis_stands_beside_scripts_without_spaces(text: str, stressed: str) -> None:
+def test_emphasis_is_recognised_beside_scripts_without_spaces(text: str, stressed: str) -> None:
     assert [run.text for run in all_runs(parse(text)) if run.style] == [stressed]
 
 
 @pytest.mark.parametrize(
     "text", ['a**"b"**c', "2 ** 3 ** 4", "_「中文」_后面", "中文** 后面 **中文", "a**.b**"]
 )
-def test_stars_that_enclose_nothing_stay(text: str) -> None:
+def test_asterisks_that_enclose_nothing_are_kept(text: str) -> None:
     assert not any(run.style for run in all_runs(parse(text)))
 
 
-def test_isolates_are_invisible_in_prose_and_signs_in_code() -> None:
+def test_bidirectional_isolates_are_invisible_in_prose_and_visible_in_code() -> None:
     text = "a\u2067b\u2069 `c\u2067d` \u202ee\n\n```\nf\u2066g\n```"
     shown = "".join(run.text for run in all_runs(parse(text)))
     assert shown == "a\u2067b\u2069 c\ufffdd \ufffdef\ufffdg"
@@ -207,7 +209,7 @@ def test_isolates_are_invisible_in_prose_and_signs_in_code() -> None:
     assert link.text == "a\ufffdb"
 
 
-def test_items_know_their_number_and_depth() -> None:
+def test_list_items_have_their_number_and_depth() -> None:
     blocks = parse("7. a\n8. b\n   - c\n\n     d\n")
     places = [block.place for block in blocks]
     markers = [(p.list_depth, p.marker.number if p.marker else None) for p in places]
@@ -216,7 +218,7 @@ def test_items_know_their_number_and_depth() -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(wild_documents())
-def test_runs_equal_their_source_in_wild_documents(text: str) -> None:
+def test_rendered_runs_equal_their_source_in_random_documents(text: str) -> None:
     blocks = parse(text)
     check_runs(text, blocks)
     check_order(blocks)
@@ -224,7 +226,7 @@ def test_runs_equal_their_source_in_wild_documents(text: str) -> None:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(filled_documents())
-def test_every_word_of_a_document_is_shown_once_from_where_it_stands(text: str) -> None:
+def test_every_word_of_a_document_is_shown_once_with_its_position(text: str) -> None:
     blocks = parse(text)
     check_runs(text, blocks)
     check_order(blocks)
@@ -239,7 +241,7 @@ def test_every_word_of_a_document_is_shown_once_from_where_it_stands(text: str) 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(wild_documents())
-def test_what_is_settled_is_parsed_as_in_the_whole(text: str) -> None:
+def test_finished_blocks_are_parsed_as_in_the_whole_document(text: str) -> None:
     """Parsing part by part, each time from where the last part was settled, changes nothing."""
     parser = MarkdownParser()
     kept: list[MarkdownBlock] = []
@@ -253,7 +255,7 @@ def test_what_is_settled_is_parsed_as_in_the_whole(text: str) -> None:
     assert tuple(kept) == parse(text)
 
 
-def test_a_long_list_settles_item_by_item() -> None:
+def test_a_long_list_is_finished_item_by_item() -> None:
     text = "".join(f"{i}. item {i}\n" for i in range(3, 40))
     settled = MarkdownParser().parse(text).frozen
     assert text[settled.end :] == "39. item 39\n"
@@ -263,7 +265,7 @@ def test_a_long_list_settles_item_by_item() -> None:
     assert last.place.marker.number == 39
 
 
-def test_code_is_open_until_its_fence_closes() -> None:
+def test_a_code_block_is_open_until_its_fence_closes() -> None:
     texts = ("```\na", "```\na\n", "```\na\n```", "    a", "    a\n\nb", "> ```\n> a\n\nb")
     is_open = [
         next(block for block in parse(text) if isinstance(block, CodeBlock)).is_open
@@ -273,7 +275,7 @@ def test_code_is_open_until_its_fence_closes() -> None:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_inks_add_up_to_each_line(is_open: bool) -> None:
+def test_colours_of_code_cover_each_line(is_open: bool) -> None:
     lines = ("def f(x):", "    '''a", "    b'''", "", "\treturn 1  # 😀", "  ")
     inks = line_inks(lines, "python", is_open=is_open)
     assert [sum(stretch.length for stretch in line) for line in inks] == [len(x) for x in lines]
@@ -286,7 +288,7 @@ def test_strings_across_lines_are_coloured_once_the_code_is_complete() -> None:
     assert line_inks(lines, "python", is_open=True)[1][0].ink is Ink.KEYWORD
 
 
-def test_code_that_a_lexer_may_take_long_for_is_coloured_line_by_line() -> None:
+def test_code_of_a_slow_lexer_is_coloured_line_by_line() -> None:
     lines = ["x = '''", "for", "'''"]
     lines += ["y" * 100] * ((MAX_WHOLE_CHARS - sum(map(len, lines))) // 100)
     lines[-1] += "y" * (MAX_WHOLE_CHARS - sum(map(len, lines)))
@@ -329,7 +331,7 @@ def odd_lexer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("odd_lexer", [0.002], indirect=True)
-def test_a_language_is_plain_once_its_lexer_was_slow_twice(odd_lexer: OddLexer) -> None:
+def test_a_language_is_shown_plain_once_its_lexer_was_slow_twice(odd_lexer: OddLexer) -> None:
     lines = tuple(f"{i}" * 400 for i in range(10))
     begin = time.thread_time()
     assert line_inks(lines, "odd", is_open=True) == (((400, Ink.PLAIN),),) * 10
@@ -340,7 +342,7 @@ def test_a_language_is_plain_once_its_lexer_was_slow_twice(odd_lexer: OddLexer) 
 
 
 @pytest.mark.parametrize("odd_lexer", [0.0], indirect=True)
-def test_runs_of_empty_lines_reach_no_lexer(odd_lexer: OddLexer) -> None:
+def test_lexers_never_get_runs_of_empty_lines(odd_lexer: OddLexer) -> None:
     lines = ("", "", "a", *[" \t"] * 3_000, "b", "")
     inks = line_inks(lines, "odd", is_open=False)
     assert odd_lexer.texts == ["a\n \t\nb\n"]
@@ -375,12 +377,12 @@ def test_lexers_that_take_long_are_stopped(
     assert [sum(stretch.length for stretch in line) for line in inks] == [len(x) for x in lines]
 
 
-def test_an_unknown_language_is_plain() -> None:
+def test_an_unknown_language_is_shown_plain() -> None:
     assert line_inks(("for x",), "no-such-language", is_open=False) == (((5, Ink.PLAIN),),)
 
 
 @pytest.mark.parametrize(("markup", "deepest"), [("> ", 20), ("- ", 10), ("> - ", 6)])
-def test_what_is_nested_deeper_than_any_text_takes_no_more_room(markup: str, deepest: int) -> None:
+def test_deeper_nesting_than_any_text_has_is_flattened(markup: str, deepest: int) -> None:
     # Each level narrows the column, and a long text in a narrow one takes long to lay out.
     places = [block.place for block in parse(markup * deepest + "in\n\n" + markup * 200 + "word")]
     assert max(max(place.quote_depth, place.list_depth) for place in places) <= deepest + 1
@@ -397,7 +399,7 @@ def test_text_is_shown_however_deep_it_is_nested(markup: str) -> None:
     assert blocks[-1].place.list_depth == 0
 
 
-def test_an_empty_item_has_a_marker_of_its_own() -> None:
+def test_an_empty_item_has_its_own_marker() -> None:
     first, second = parse("-\n- a")
     assert isinstance(first, Paragraph)
     assert first.runs == ()

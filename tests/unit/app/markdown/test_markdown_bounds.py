@@ -154,7 +154,7 @@ def check_turn(parser: CountingParser, sink: CountingSink) -> None:
 
 
 @pytest.mark.parametrize(("name", "read"), by_turns(list(HEAVY), ["at once", "streamed"]))
-def test_a_turn_does_little(name: str, read: str) -> None:
+def test_one_event_loop_turn_does_little_work(name: str, read: str) -> None:
     {"at once": check_at_once, "streamed": check_streamed}[read](name)
 
 
@@ -201,7 +201,7 @@ def check_blocks(blocks: list[MarkdownBlock]) -> None:
             assert len(block.lines) <= BOUNDS.lines + BOUNDS.check
 
 
-def test_an_answer_of_usual_size_is_formatted_to_its_end() -> None:
+def test_an_answer_of_normal_size_is_formatted_to_its_end() -> None:
     code = "```python\n" + "    value = compute(value, 1)\n" * 800 + "```\n\n"
     table = "| a | b | c | d |\n|---|---|---|---|\n" + "| one | two | three | four |\n" * 90
     items = "".join(f"{i}. item **{i}** of many\n" for i in range(1, 1_000))
@@ -224,7 +224,7 @@ def test_an_answer_of_usual_size_is_formatted_to_its_end() -> None:
         ("```\n" + "a = 1\n" * 20, 70),
     ],
 )
-def test_plain_text_begins_where_a_bound_is_passed(text: str, plain_start: int | None) -> None:
+def test_beyond_a_limit_text_is_shown_unformatted(text: str, plain_start: int | None) -> None:
     bounds = TIGHT_BOUNDS[0]
     for share in (1, 3, len(text)):
         reader = Reader(CountingSink(), bounds=bounds)
@@ -236,7 +236,7 @@ def test_plain_text_begins_where_a_bound_is_passed(text: str, plain_start: int |
         assert reader.plain_start == plain_start
 
 
-def test_a_table_that_is_too_wide_is_text() -> None:
+def test_a_table_that_is_too_wide_is_shown_as_text() -> None:
     row = "|" + "a|" * (TABLE_COLUMNS + 1) + "\n"
     rule = "|" + "-|" * (TABLE_COLUMNS + 1) + "\n"
     (block,) = MarkdownParser().parse(row + rule + row).blocks
@@ -266,7 +266,7 @@ def test_what_follows_the_last_row_of_a_long_table_is_text() -> None:
         ("*a* " + "b" * (INLINE_CHARS - 4), "*a* " + "b" * (INLINE_CHARS - 3)),
     ],
 )
-def test_text_with_too_much_markup_is_taken_as_it_stands(few: str, many: str) -> None:
+def test_text_with_too_much_markup_is_shown_unformatted(few: str, many: str) -> None:
     assert 498 * 502 <= INLINE_BRACKET_WORK < 499 * 503
     for text, is_formatted in ((few, True), (many, False)):
         text = text.strip()
@@ -279,7 +279,7 @@ def test_text_with_too_much_markup_is_taken_as_it_stands(few: str, many: str) ->
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r", "\r\n"])
-def test_pieces_of_plain_text_are_the_whole_of_it(line_end: str) -> None:
+def test_pieces_of_unformatted_text_add_up_to_the_whole(line_end: str) -> None:
     lines = [f"{i} *as* it [stands] " + "x" * (i % 97) for i in range(400)] + ["y" * 9_000, "", "z"]
     text = line_end.join(lines)
     pieces = plain_blocks(text, 0)
@@ -310,7 +310,7 @@ def test_a_bounded_answer_looks_the_same_streamed_and_at_once(qapp: object, answ
         assert view.is_plain_at_end == expected.is_plain_at_end
 
 
-def test_a_long_answer_is_written_anew_turn_by_turn(qapp: object) -> None:
+def test_a_long_answer_is_rewritten_over_several_event_loop_turns(qapp: object) -> None:
     text = "one **two** three.\n\n" * 3_000
     view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (text.encode(),), (TokenSource("medusa", 1),), len(text)))
@@ -346,7 +346,7 @@ def test_the_document_of_a_long_table_has_few_cells(qapp: object) -> None:
         assert (table.rows() - 1) * table.columns() <= TABLE_CELLS
 
 
-def test_a_long_line_is_cut_between_words_wherever_plain_text_begins() -> None:
+def test_a_long_line_is_cut_between_words_wherever_unformatted_text_begins() -> None:
     text = " ".join(f"bridge{number}" for number in range(4_000))
     pieces = [text[:1_000], text[1_000:9_000], text[9_000:9_001], text[9_001:]]
     shown = []
@@ -365,7 +365,7 @@ def test_a_long_line_is_cut_between_words_wherever_plain_text_begins() -> None:
     assert " ".join(shown[0]).split() == text.split(), "no word is cut"
 
 
-def test_a_message_shows_a_long_answer_in_the_turns_that_follow(
+def test_a_message_shows_a_long_answer_over_the_following_event_loop_turns(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
     message = StreamedMessage(appearance)

@@ -17,7 +17,7 @@ def texts(dialog: LibraryDialog) -> list[str]:
     return [box.itemText(place) for place in range(box.count())]
 
 
-def test_adapters_that_are_here_are_offered_and_one_is_loaded_with_a_model(
+def test_installed_adapters_are_offered_and_one_is_loaded_with_a_model(
     run: Run, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", SPEC)
@@ -53,7 +53,7 @@ def test_adapters_that_are_here_are_offered_and_one_is_loaded_with_a_model(
     assert ModelState(loaded[1]).load().options.adapter_dir == tmp_path / "style"
 
 
-def test_an_adapter_beside_weights_in_blocks_is_in_the_plan(
+def test_an_adapter_beside_block_quantized_weights_is_planned(
     run: Run, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "model", SPEC)

@@ -20,7 +20,7 @@ from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.managing import card, column, settle, until
 
 
-def test_the_catalog_says_what_fits_and_the_bar_follows_the_controls(
+def test_the_catalog_says_what_fits_and_the_memory_bar_follows_the_controls(
     run: Run, dialog: LibraryDialog
 ) -> None:
     discover = dialog.discover
@@ -65,7 +65,7 @@ def test_one_click_shortens_the_context_to_what_fits(dialog: LibraryDialog) -> N
     assert not details.shorten_button.isVisible()
 
 
-def test_only_what_fits_can_be_shown(dialog: LibraryDialog) -> None:
+def test_models_that_dont_fit_can_be_hidden(dialog: LibraryDialog) -> None:
     card(dialog, 8)
     everything = len(column(dialog, 0))
     dialog.discover.fits_box.click()
@@ -73,7 +73,7 @@ def test_only_what_fits_can_be_shown(dialog: LibraryDialog) -> None:
     assert not any(words.startswith("Too large") for words in column(dialog, 1))
 
 
-def test_what_hardware_can_not_do_is_not_offered_and_says_why(dialog: LibraryDialog) -> None:
+def test_unsupported_weight_formats_are_not_offered_and_say_why(dialog: LibraryDialog) -> None:
     from medusa_core.models.quant.format import Hardware
 
     budget = replace(cuda_budget(8), hardware=Hardware("cuda", (6, 1)))
@@ -84,7 +84,7 @@ def test_what_hardware_can_not_do_is_not_offered_and_says_why(dialog: LibraryDia
     assert "64th" in item.toolTip()
 
 
-def test_search_look_download_and_load(
+def test_a_model_is_searched_downloaded_and_loaded(
     run: Run, dialog: LibraryDialog, published: LoopbackHub, qtbot: QtBot
 ) -> None:
     loaded: list[ModelChoice] = []
@@ -168,7 +168,7 @@ def test_a_download_survives_the_restart_of_the_application(
     assert blob.read_bytes() == whole
 
 
-def test_pause_resume_cancel_and_forget(
+def test_downloads_can_be_paused_resumed_cancelled_and_removed(
     run: Run, dialog: LibraryDialog, library: Library, hub: LoopbackHub, settings: HubSettings
 ) -> None:
     random_file(hub.root / "org" / "big" / "model.safetensors", 8 * MIB)
@@ -193,7 +193,7 @@ def test_pause_resume_cancel_and_forget(
     run(work)
 
 
-def test_a_failed_download_says_why_and_is_tried_again(
+def test_a_failed_download_says_why_and_can_be_tried_again(
     run: Run, dialog: LibraryDialog, library: Library, published: LoopbackHub
 ) -> None:
     published.set_faults(config__json={"kind": "gated"})
@@ -211,7 +211,7 @@ def test_a_failed_download_says_why_and_is_tried_again(
     run(work)
 
 
-def test_offline_nothing_is_asked(
+def test_offline_no_request_is_sent(
     run: Run, dialog: LibraryDialog, library: Library, published: LoopbackHub
 ) -> None:
     dialog.offline_chosen.connect(
@@ -267,7 +267,7 @@ def test_the_dialog_follows_the_theme(dialog: LibraryDialog, appearance: Appeara
     assert [s.colour for s in dialog.discover.details.bar.segments] != before
 
 
-def test_a_list_of_downloads_that_cant_be_written_is_told(run: Run, dialog: LibraryDialog) -> None:
+def test_a_download_list_that_cant_be_written_is_reported(run: Run, dialog: LibraryDialog) -> None:
     dialog.library.downloads._store._database.rows("PRAGMA query_only = ON")
     dialog.download(PairOffer("Something", Pair("org/something")))
     assert "can't be opened or written" in dialog.notice_label.text()

@@ -34,7 +34,7 @@ def pick(dialog: LibraryDialog, words: str) -> None:
     box.activated.emit(row)
 
 
-def test_the_catalog_says_what_is_published_for_which_without_the_network(
+def test_the_catalog_lists_published_drafters_without_the_network(
     run: Run, dialog: LibraryDialog, hub: LoopbackHub
 ) -> None:
     async def work() -> None:
@@ -115,9 +115,7 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
     assert [(one.pair.model, one.pair.heads) for one in wanted] == [(MODEL, EAGLE)]
 
 
-def test_heads_that_are_here_say_what_they_are(
-    run: Run, dialog: LibraryDialog, tmp_path: Path
-) -> None:
+def test_installed_heads_are_described(run: Run, dialog: LibraryDialog, tmp_path: Path) -> None:
     file = write_eagle_gguf(tmp_path / "x.gguf", EagleSpec("eagle3"))
 
     async def work() -> None:
@@ -188,7 +186,7 @@ def cut_cells(table: RowTable) -> list[str]:
     return found
 
 
-def test_an_opened_box_is_as_wide_as_its_longest_entry(qtbot: QtBot) -> None:
+def test_an_opened_combo_box_is_as_wide_as_its_longest_entry(qtbot: QtBot) -> None:
     box = ChoiceBox(NUM_CHARS)
     qtbot.addWidget(box)
     add_entry(box, "none", None)

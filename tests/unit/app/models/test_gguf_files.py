@@ -83,7 +83,7 @@ def test_a_repository_of_files_offers_each_with_its_size(
     run(work)
 
 
-def test_a_file_that_is_chosen_under_models_is_loaded(
+def test_a_file_chosen_under_models_is_loaded(
     run: Run, dialog: LibraryDialog, pebble: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted: list[ModelChoice] = []

@@ -89,12 +89,12 @@ def test_a_model_without_a_chat_template_is_marked(
     run(work)
 
 
-def test_sizes_are_in_the_units_that_people_know() -> None:
+def test_sizes_are_shown_in_decimal_units() -> None:
     assert [on_disk(n) for n in (13_500_000_000, 52_000_000, 900)] == ["13.5 GB", "52 MB", "1 kB"]
     assert [duration(s) for s in (5, 600, 7200 * 3)] == ["5 s", "10 min", "6.0 h"]
 
 
-def test_downloads_can_go_elsewhere_and_at_a_limit(
+def test_downloads_can_have_another_folder_and_a_speed_limit(
     run: Run, dialog: LibraryDialog, library: Library, published: LoopbackHub, tmp_path: Path
 ) -> None:
     seen: list[str] = []
@@ -118,7 +118,7 @@ def test_downloads_can_go_elsewhere_and_at_a_limit(
     assert dialog.installed.items[0].path.is_relative_to(elsewhere)
 
 
-def test_copies_for_faster_loading_can_be_deleted(
+def test_cached_copies_can_be_deleted(
     run: Run, dialog: LibraryDialog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dialog.library.layers_dir = tmp_path / "layers"
@@ -140,7 +140,7 @@ def test_copies_for_faster_loading_can_be_deleted(
     assert [path.name for path in (tmp_path / "layers").iterdir()] == ["not ours.layers"]
 
 
-def test_names_are_never_taken_for_markup(
+def test_names_are_never_interpreted_as_markup(
     run: Run, dialog: LibraryDialog, library: Library, tmp_path: Path
 ) -> None:
     hostile = tmp_path / "<img src='file:etc'>"
@@ -168,7 +168,7 @@ def test_names_are_never_taken_for_markup(
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in labels)
 
 
-def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
+def test_an_import_has_its_row_at_once_and_nothing_else_is_loaded(
     run: Run, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     tab = dialog.installed
@@ -205,7 +205,7 @@ def test_what_is_imported_has_its_row_at_once_and_nothing_else_is_loaded(
     run(work)
 
 
-def test_what_was_measured_stands_in_place_of_the_estimate(run: Run, dialog: LibraryDialog) -> None:
+def test_a_measured_speed_replaces_the_estimate(run: Run, dialog: LibraryDialog) -> None:
     tab = dialog.installed
     speeds = (
         DrafterSpeed("none", 1.0, 548.0, 1.0, 0.0),

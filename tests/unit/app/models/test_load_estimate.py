@@ -15,7 +15,7 @@ from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import HeadsShape, WeightFormats
 
 
-def test_the_forecast_of_a_model_chosen_before_is_not_shown(
+def test_the_forecast_of_a_previously_selected_model_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config, budget = shape_config("qwen3-4b"), live_budget("cpu")

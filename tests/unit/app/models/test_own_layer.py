@@ -10,7 +10,7 @@ from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import card, settle
 
 
-def test_its_own_layer_is_offered_planned_and_left_out_if_wished(
+def test_a_models_mtp_layer_is_offered_planned_and_can_be_left_out(
     run: Run, library: Library, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     folder = write_mimo(tmp_path / "guesses")

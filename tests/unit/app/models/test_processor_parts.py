@@ -65,7 +65,7 @@ def test_a_model_larger_than_a_card_is_shared_with_the_processor(
     run(work)
 
 
-def test_a_drafter_in_the_place_of_layers_is_named(run: Run, dialog: LibraryDialog) -> None:
+def test_a_drafter_that_displaces_layers_is_named(run: Run, dialog: LibraryDialog) -> None:
     details, heads = dialog.discover.details, HeadsShape(5, 1, 32000)
 
     async def work() -> None:
@@ -78,7 +78,7 @@ def test_a_drafter_in_the_place_of_layers_is_named(run: Run, dialog: LibraryDial
     run(work)
 
 
-def test_the_choice_is_offered_where_the_processor_can_compute_beside_a_card(
+def test_the_processors_part_is_offered_if_it_can_compute_beside_a_card(
     run: Run, dialog: LibraryDialog
 ) -> None:
     details, plain = (

@@ -42,9 +42,7 @@ def dialog(qtbot: QtBot, appearance: Appearance, own: OwnHeads) -> TrainDialog:
     return opened
 
 
-def test_what_is_chosen_is_what_the_run_is_asked_for(
-    dialog: TrainDialog, commands: list[FakeCommand]
-) -> None:
+def test_the_form_gives_the_runs_settings(dialog: TrainDialog, commands: list[FakeCommand]) -> None:
     form = dialog.form
     form.kind_box.setCurrentIndex(form.kind_box.findData("eagle"))
     form.heads_box.setValue(5)
@@ -64,7 +62,7 @@ def test_what_is_chosen_is_what_the_run_is_asked_for(
     assert len(commands) == 1
 
 
-def test_kinds_are_named_by_what_they_cost_and_bring(dialog: TrainDialog, tmp_path: Path) -> None:
+def test_kinds_of_heads_are_described_by_cost_and_gain(dialog: TrainDialog, tmp_path: Path) -> None:
     form = dialog.form
     names = [form.kind_box.itemText(row) for row in range(form.kind_box.count())]
     assert "Hydra: small, quick to train" in names
@@ -92,13 +90,13 @@ def test_the_form_says_how_large_heads_will_be(dialog: TrainDialog, tmp_path: Pa
     assert on_disk(trained_bytes("medusa", large, 2)) in form.kind_label.text()
 
 
-def test_what_a_run_takes_is_told_with_what_it_brings(dialog: TrainDialog) -> None:
+def test_a_runs_requirements_are_shown_with_its_expected_gain(dialog: TrainDialog) -> None:
     told = dialog._needs_shown(HeadsNeeds(3 * 10**9, 10**9, 21.0, 0.5, 400, 2.14))
     assert told.startswith("Memory 3.0 GB")
     assert told.endswith("to expect: 2.1 tokens per step")
 
 
-def test_the_model_learns_with_its_heads_only_if_ticked(
+def test_joint_training_happens_only_if_ticked(
     dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     form = dialog.form
@@ -110,7 +108,7 @@ def test_the_model_learns_with_its_heads_only_if_ticked(
     assert not form.spec("m", "", "").joint, "an EAGLE head learns alone"
 
 
-def test_own_chats_are_asked_only_if_ticked(
+def test_own_chats_are_used_only_if_ticked(
     dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.form.chats_box.setChecked(True)
@@ -120,7 +118,7 @@ def test_own_chats_are_asked_only_if_ticked(
     assert dialog.run.spec.own_chats == "/somewhere/history.db"
 
 
-def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
+def test_a_run_shows_progress_pauses_and_resumes(
     qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.start_button.click()
@@ -153,7 +151,7 @@ def test_a_run_shows_how_far_it_is_pauses_and_goes_on(
     assert dialog.start_button.isVisible()
 
 
-def test_a_problem_is_told_with_what_to_do(
+def test_a_problem_is_shown_with_its_remedy(
     qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.start_button.click()
@@ -164,7 +162,7 @@ def test_a_problem_is_told_with_what_to_do(
     assert dialog.pause_button.text() == "Resume"
 
 
-def test_giving_up_is_asked_and_deletes(
+def test_discarding_a_run_asks_first_and_deletes(
     dialog: TrainDialog,
     own: OwnHeads,
     commands: list[FakeCommand],
@@ -180,7 +178,7 @@ def test_giving_up_is_asked_and_deletes(
     assert dialog.start_button.isVisible()
 
 
-def test_a_run_of_yesterday_is_offered(
+def test_an_unfinished_run_is_offered(
     qtbot: QtBot,
     own: OwnHeads,
     appearance: Appearance,
@@ -198,7 +196,7 @@ def test_a_run_of_yesterday_is_offered(
     assert later.form.chats_box.isHidden(), "there is no history"
 
 
-def test_needs_are_asked_before(
+def test_requirements_are_estimated_before_a_run(
     qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.needs_button.click()
@@ -216,7 +214,7 @@ def test_needs_are_asked_before(
     qtbot.waitUntil(lambda: "Too large" in dialog.message_label.text())
 
 
-def test_the_model_that_answers_makes_room_if_wanted(
+def test_the_loaded_model_can_be_unloaded_for_a_run(
     qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.room_box.setChecked(True)
@@ -224,7 +222,7 @@ def test_the_model_that_answers_makes_room_if_wanted(
         dialog.start_button.click()
 
 
-def test_heads_that_were_made_are_beside_their_model(
+def test_trained_heads_are_listed_beside_their_model(
     qtbot: QtBot,
     run: Run,
     library: Library,
@@ -260,7 +258,7 @@ def test_heads_that_were_made_are_beside_their_model(
     run(work)
 
 
-def test_heads_that_gain_nothing_say_so(
+def test_heads_without_a_gain_say_so(
     qtbot: QtBot, dialog: TrainDialog, commands: list[FakeCommand]
 ) -> None:
     dialog.start_button.click()
@@ -281,7 +279,7 @@ def _stage(dialog: TrainDialog) -> str:
     return dialog.view.stage_label.text()
 
 
-def test_heads_that_were_found_to_lose_are_not_preselected(
+def test_heads_that_make_answers_slower_are_not_preselected(
     run: Run, qtbot: QtBot, appearance: Appearance, library: Library, tmp_path: Path
 ) -> None:
     model = write_tiny(tmp_path / "tiny", SPEC)
@@ -309,7 +307,7 @@ def test_heads_that_were_found_to_lose_are_not_preselected(
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"tau": 1, "x_plain": "NaN"}', '{"tau": null}'])
-def test_a_gain_that_can_not_be_read_is_none(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_gain_counts_as_none(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE_NAME).write_text(text)
     assert read_gain(tmp_path) is None
     write_gain(tmp_path, HeadsGain(2.0, 1.5))
@@ -322,6 +320,6 @@ def test_enter_never_cancels_a_run(dialog: TrainDialog, commands: list[FakeComma
     assert not dialog.cancel_button.autoDefault()
 
 
-def test_disk_space_is_asked_for_in_the_unit_in_which_it_is_told(dialog: TrainDialog) -> None:
+def test_disk_space_is_entered_in_the_unit_in_which_it_is_shown(dialog: TrainDialog) -> None:
     dialog.form.disk_box.setValue(5)
     assert dialog.form.spec("m", "", "").states_gib * 2**30 == pytest.approx(5e9)

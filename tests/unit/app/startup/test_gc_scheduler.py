@@ -28,7 +28,7 @@ class Holder:
         self.me = self
 
 
-def test_garbage_is_collected_in_the_windows_thread_alone(garbage: GcScheduler) -> None:
+def test_garbage_is_collected_only_in_the_window_thread(garbage: GcScheduler) -> None:
     assert not gc.isenabled()
     alive = weakref.ref(Holder())
     assert alive() is not None
@@ -36,7 +36,7 @@ def test_garbage_is_collected_in_the_windows_thread_alone(garbage: GcScheduler) 
     assert alive() is None
 
 
-def test_what_is_old_is_collected_when_nothing_goes_on(
+def test_old_generations_are_collected_when_the_window_is_idle(
     garbage: GcScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_WHOLE_EVERY", 2)

@@ -10,11 +10,13 @@ from app.startup.launcher import STARTED_VARIABLE, tell_launcher
 from installer.bootstrap import start
 
 
-def test_the_name_is_the_launchers() -> None:
+def test_the_command_name_is_the_launchers() -> None:
     assert start.STARTED_VARIABLE == STARTED_VARIABLE
 
 
-def test_it_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_launchers_message_is_shown_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = tmp_path / "started"
     monkeypatch.setenv(STARTED_VARIABLE, str(started))
     tell_launcher()
@@ -25,7 +27,7 @@ def test_it_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not started.exists()
 
 
-def test_a_disk_that_is_full_does_not_end_the_window(
+def test_a_full_disk_does_not_end_the_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(STARTED_VARIABLE, str(tmp_path / "none" / "started"))

@@ -9,7 +9,7 @@ import pytest
 from app.state.tasks import Tasks
 
 
-def test_coroutines_are_kept_until_they_end() -> None:
+def test_coroutines_are_referenced_until_they_end() -> None:
     async def run() -> None:
         tasks, done = Tasks(), list[str]()
 
@@ -32,7 +32,7 @@ def test_coroutines_are_kept_until_they_end() -> None:
     asyncio.run(run())
 
 
-def test_cancel_ends_all_of_them_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_ends_all_coroutines_and_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     failures: list[BaseException] = []
     monkeypatch.setattr(sys, "excepthook", lambda _kind, error, _trace: failures.append(error))
 

@@ -49,7 +49,7 @@ def test_contrast_agrees_with_the_examples_of_its_definition() -> None:
 
 
 @THEMES
-def test_all_text_can_be_read_on_what_is_behind_it(theme: Theme) -> None:
+def test_all_text_is_readable_on_its_background(theme: Theme) -> None:
     behind = (theme.window, theme.surface, theme.raised, theme.hover, theme.bubble, theme.code)
     for ground in (*behind, theme.danger_surface, theme.selection):
         assert contrast(theme.text, ground) >= READABLE
@@ -63,7 +63,7 @@ def test_all_text_can_be_read_on_what_is_behind_it(theme: Theme) -> None:
     assert contrast(theme.link, theme.window) >= READABLE
 
 
-def test_the_theme_follows_the_system_and_its_wish_for_contrast() -> None:
+def test_the_theme_follows_the_system_and_its_contrast_setting() -> None:
     scheme, wish = Qt.ColorScheme, Qt.ContrastPreference
     assert theme_of_system(scheme.Light, wish.NoPreference) is LIGHT
     assert theme_of_system(scheme.Dark, wish.NoPreference) is DARK
@@ -91,7 +91,7 @@ def test_high_contrast_reaches_the_enhanced_level_everywhere() -> None:
 
 
 @THEMES
-def test_what_is_disabled_looks_so_and_can_still_be_seen(theme: Theme, qtbot: QtBot) -> None:
+def test_disabled_widgets_look_disabled_and_are_still_visible(theme: Theme, qtbot: QtBot) -> None:
     assert contrast(theme.disabled, theme.surface) >= 2
     assert contrast(theme.text, theme.surface) / contrast(theme.disabled, theme.surface) >= 2
     template = (resources_dir() / "styles" / "app.qss").read_text(encoding="utf-8")
@@ -109,7 +109,7 @@ def test_what_is_disabled_looks_so_and_can_still_be_seen(theme: Theme, qtbot: Qt
 
 
 @THEMES
-def test_marked_text_can_be_read_in_prose_and_in_code(theme: Theme) -> None:
+def test_marked_text_is_readable_in_prose_and_in_code(theme: Theme) -> None:
     inks = (
         theme.text,
         theme.link,
@@ -127,7 +127,7 @@ def test_marked_text_can_be_read_in_prose_and_in_code(theme: Theme) -> None:
 
 
 @THEMES
-def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
+def test_underlines_bars_and_the_focus_are_visible(theme: Theme) -> None:
     for head in (*theme.palette.values(), theme.agreed):
         for ground in (theme.window, theme.surface, theme.code, head.tint):
             assert contrast(head.line, ground) >= VISIBLE, (head, ground)
@@ -137,7 +137,7 @@ def test_underlines_bars_and_the_focus_can_be_seen(theme: Theme) -> None:
 
 
 @THEMES
-def test_any_two_colours_of_marks_can_be_told_apart(theme: Theme) -> None:
+def test_any_two_colours_of_marks_are_distinguishable(theme: Theme) -> None:
     distances = {
         (one, other): oklab_distance(theme.palette[one].line, theme.palette[other].line)
         for one, other in combinations(theme.palette, 2)
@@ -147,7 +147,7 @@ def test_any_two_colours_of_marks_can_be_told_apart(theme: Theme) -> None:
 
 
 @THEMES
-def test_the_colours_of_curves_start_again_behind_the_last(theme: Theme) -> None:
+def test_the_colours_of_curves_repeat_after_the_last(theme: Theme) -> None:
     assert [theme.series(1 + part) for part in range(len(theme.palette))] == list(
         theme.palette.values()
     )
@@ -155,7 +155,7 @@ def test_the_colours_of_curves_start_again_behind_the_last(theme: Theme) -> None
 
 
 @THEMES
-def test_every_source_has_its_colours_and_those_of_heads_start_again(theme: Theme) -> None:
+def test_every_source_has_its_colours_and_those_of_heads_repeat(theme: Theme) -> None:
     for info in SOURCES:
         assert set(info.colours) <= theme.palette.keys()
         lines = [LEGEND.colour(Mark(info.name, depth)) for depth in range(1, 12)]
@@ -186,7 +186,7 @@ def _linear(channel: float) -> float:
 
 
 @THEMES
-def test_the_style_sheet_has_no_gap(theme: Theme, qtbot: QtBot) -> None:
+def test_the_style_sheet_has_no_unfilled_placeholder(theme: Theme, qtbot: QtBot) -> None:
     template = (resources_dir() / "styles" / "app.qss").read_text(encoding="utf-8")
     filled = render_stylesheet(template, theme, FontScale(), Path("arrow.svg"))
     assert "$" not in filled
@@ -209,7 +209,9 @@ def test_the_bundled_fonts_are_used(appearance: Appearance) -> None:
     assert len(list(fonts.glob("LICENSE-*.txt"))) == 2
 
 
-def test_choosing_a_theme_changes_colours_and_tells(appearance: Appearance, qtbot: QtBot) -> None:
+def test_choosing_a_theme_changes_colours_and_emits_a_signal(
+    appearance: Appearance, qtbot: QtBot
+) -> None:
     with qtbot.waitSignal(appearance.changed):
         appearance.use(ThemeChoice.DARK)
     assert appearance.theme is DARK
@@ -217,7 +219,7 @@ def test_choosing_a_theme_changes_colours_and_tells(appearance: Appearance, qtbo
     assert appearance.theme is LIGHT
 
 
-def test_zoom_has_limits_and_a_way_back(appearance: Appearance) -> None:
+def test_zoom_has_limits_and_can_be_reset(appearance: Appearance) -> None:
     def zoom(steps: int) -> float:
         appearance.use(zoom=appearance.scale.zoomed(steps).zoom)
         return appearance.scale.zoom
@@ -241,7 +243,7 @@ def test_an_icon_is_drawn_once_for_each_colour_and_size(appearance: Appearance) 
         assert appearance.icon(name, colour, em).cacheKey() != first.cacheKey()
 
 
-def test_icons_take_the_colour_and_the_size_asked_for(appearance: Appearance) -> None:
+def test_icons_have_the_requested_colour_and_size(appearance: Appearance) -> None:
     for path in (resources_dir() / "icons").glob("*.svg"):
         picture = appearance.icon(path.stem, "#ff0000", 2.0).pixmap(64, 64).toImage()
         colours = {
@@ -256,7 +258,7 @@ def test_icons_take_the_colour_and_the_size_asked_for(appearance: Appearance) ->
 
 
 @THEMES
-def test_answers_are_drawn_in_the_colours_of_the_theme(theme: Theme, qtbot: QtBot) -> None:
+def test_answers_are_painted_in_the_colours_of_the_theme(theme: Theme, qtbot: QtBot) -> None:
     style = mark_style(theme, FontScale(1.5), LEGEND)
     lines = [style.underline(Mark("medusa", depth)) for depth in range(1, 6)]
     assert lines == [theme.series(number).line for number in range(1, 6)]

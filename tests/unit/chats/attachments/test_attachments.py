@@ -61,17 +61,17 @@ def pdf_of(stream: bytes, path: Path, filters: bytes = b"", table: bytes = b"") 
         ("né".encode("latin-1"), "né"),
     ],
 )
-def test_text_is_read_whatever_it_was_written_with(data: bytes, text: str) -> None:
+def test_text_is_read_in_any_encoding(data: bytes, text: str) -> None:
     assert decoded(data) == text
 
 
-def test_what_isnt_text_is_refused() -> None:
+def test_a_binary_file_is_refused() -> None:
     for data in (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" * 9, bytes(range(32)) * 20):
         with pytest.raises(AttachmentError, match="isn't text"):
             decoded(data)
 
 
-def test_code_pdf_and_word_give_their_text(tmp_path: Path) -> None:
+def test_code_pdf_and_word_files_give_their_text(tmp_path: Path) -> None:
     code = tmp_path / "a b.py"
     code.write_text("x = 1\n")
     assert read_attachment(code) == Attachment("a b.py", "text/x-python", "x = 1\n", 6)
@@ -112,7 +112,7 @@ def test_bombs_and_files_without_text_are_refused_with_a_sentence(tmp_path: Path
         read_attachment(tmp_path / "broken.pdf")
 
 
-def test_whatever_a_parser_did_not_foresee_is_told_as_damage(
+def test_any_unexpected_parser_error_is_reported_as_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unknown = tmp_path / "unknown.docx"
@@ -135,7 +135,7 @@ def test_a_document_nested_100000_deep_is_read(tmp_path: Path) -> None:
     assert read_attachment(docx_of(deep, tmp_path / "deep.docx")).text.strip() == "bottom"
 
 
-def test_halves_of_characters_in_a_pdf_are_replaced(tmp_path: Path) -> None:
+def test_lone_surrogates_in_a_pdf_are_replaced(tmp_path: Path) -> None:
     table = b"begincmap 1 beginbfchar <41> <D800> endbfchar endcmap"
     path = pdf_of(b"BT /F1 9 Tf (AB) Tj ET", tmp_path / "half.pdf", table=table)
     text = read_attachment(path).text
@@ -143,7 +143,7 @@ def test_halves_of_characters_in_a_pdf_are_replaced(tmp_path: Path) -> None:
     assert "B" in text
 
 
-def test_the_model_reads_files_in_blocks_before_the_words() -> None:
+def test_attached_files_are_blocks_before_the_message() -> None:
     files = (Attachment("a.py", "text/x-python", "x = '```'\n", 9),)
     assert with_attachments("Why?", files) == "File: a.py\n````python\nx = '```'\n````\n\nWhy?"
     assert with_attachments("Why?", ()) == "Why?"

@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_backup_is_made_at_the_end_and_no_other_file(path: Path) -> None:
+def test_closing_writes_a_backup_and_no_other_file(path: Path) -> None:
     assert titles_in(backup_of(path)) == ["About tea", "Ships"]
     names = {file.name for file in path.parent.iterdir()}
     assert names <= {"history.db", "history.db.backup", "history.db.lock"}
@@ -47,7 +47,7 @@ def test_a_backup_is_made_at_the_end_and_no_other_file(path: Path) -> None:
         assert backup_of(path).stat().st_mode & 0o077 == 0
 
 
-def test_a_backup_is_renewed_at_the_end_if_something_was_written(path: Path) -> None:
+def test_closing_renews_the_backup_if_something_was_written(path: Path) -> None:
     with closing(History(path, Clock())) as history:
         history.begin("later", "Later")
     assert titles_in(backup_of(path)) == ["About tea", "Ships", "Later"]
@@ -59,11 +59,11 @@ def test_a_backup_is_renewed_at_the_end_if_something_was_written(path: Path) -> 
     assert backup_of(path).stat().st_mtime_ns == before, "nothing was written"
 
 
-def test_closing_leaves_a_file_that_is_older_than_its_backup(path: Path) -> None:
+def test_closing_keeps_the_history_older_than_its_backup(path: Path) -> None:
     assert path.stat().st_mtime <= backup_of(path).stat().st_mtime
 
 
-def test_a_program_that_is_always_killed_has_its_backup_from_the_next_start(path: Path) -> None:
+def test_a_program_that_is_always_killed_gets_its_backup_at_the_next_start(path: Path) -> None:
     make_older(backup_of(path))
     code = (
         "import os, sys; from pathlib import Path; from medusa_core.chats.history.history import"
@@ -93,7 +93,7 @@ def lose(path: Path, *words: bytes) -> None:
     path.write_bytes(raw)
 
 
-def test_what_is_lost_comes_back_and_what_is_newer_stays(path: Path) -> None:
+def test_salvage_restores_lost_rows_and_keeps_newer_ones(path: Path) -> None:
     shutil.copyfile(backup_of(path), path.with_name("older"))
     with closing(History(path, Clock())) as history:
         history.rename("tea", "A newer title")
@@ -113,7 +113,7 @@ def test_what_is_lost_comes_back_and_what_is_newer_stays(path: Path) -> None:
         assert {hit.message_id for hit in history.search("lighthouse")} == {"ships-1"}
 
 
-def test_older_text_never_takes_the_place_of_newer(path: Path) -> None:
+def test_older_text_never_replaces_newer(path: Path) -> None:
     with closing(History(path, Clock())) as history:
         history.begin("open", "Open")
         history.add_prompt(prompt("open", "open-0", "Say it"))
@@ -132,7 +132,7 @@ def test_older_text_never_takes_the_place_of_newer(path: Path) -> None:
         assert history.messages("open")[1].text == "So far and further"
 
 
-def test_a_text_that_was_changed_on_the_disk_is_the_backups_again(path: Path) -> None:
+def test_a_text_changed_on_the_disk_is_restored_from_the_backup(path: Path) -> None:
     raw = path.read_bytes()
     path.write_bytes(raw.replace(b"keeper's boat", b"keeper's coat"))
     lose(path, b"messages_by_parent")
@@ -141,7 +141,7 @@ def test_a_text_that_was_changed_on_the_disk_is_the_backups_again(path: Path) ->
         assert history.search("coat") == ()
 
 
-def test_an_answer_that_the_backup_has_only_begun_gets_the_text_of_its_steps(path: Path) -> None:
+def test_an_answer_incomplete_in_the_backup_gets_the_text_of_its_steps(path: Path) -> None:
     text = "All of it was written later. " * 300
     with closing(History(path, Clock())) as history:
         history.begin("open", "Open")
@@ -157,7 +157,7 @@ def test_an_answer_that_the_backup_has_only_begun_gets_the_text_of_its_steps(pat
         assert history.messages("open")[1].text == text
 
 
-def test_numbers_that_were_given_anew_bring_back_nothing_foreign(path: Path) -> None:
+def test_reused_row_numbers_restore_nothing_foreign(path: Path) -> None:
     older = path.with_name("older")
     with closing(History(path, Clock())) as history:
         history.begin("gone", "Gone")
@@ -177,7 +177,7 @@ def test_numbers_that_were_given_anew_bring_back_nothing_foreign(path: Path) -> 
 
 
 @pytest.mark.parametrize("page", [0, 3])
-def test_a_backup_that_is_damaged_itself_is_left_alone(path: Path, page: int) -> None:
+def test_a_damaged_backup_is_ignored(path: Path, page: int) -> None:
     lose(path, b"lighthouse")
     raw = bytearray(backup_of(path).read_bytes())
     raw[page * PAGE : (page + 1) * PAGE] = b"\xff" * PAGE
@@ -239,7 +239,7 @@ print("closed", flush=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_a_disk_without_room_for_a_backup_stops_nothing(path: Path) -> None:
+def test_a_disk_without_room_for_a_backup_blocks_nothing(path: Path) -> None:
     make_older(backup_of(path))
     command = [sys.executable, "-c", NO_ROOM_FOR_IT, str(path)]
     root = Path(__file__).resolve().parents[4]
@@ -252,7 +252,7 @@ def test_a_disk_without_room_for_a_backup_stops_nothing(path: Path) -> None:
         assert history.messages("tea")[-1].text == "For this there is."
 
 
-def test_a_place_where_no_backup_can_be_written_stops_nothing(path: Path) -> None:
+def test_an_unwritable_backup_blocks_nothing(path: Path) -> None:
     backup_of(path).unlink()
     backup_of(path).mkdir()
     make_older(backup_of(path))
@@ -275,7 +275,7 @@ print(history.is_saved, history.notice)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_a_full_disk_isnt_taken_for_damage(path: Path) -> None:
+def test_a_full_disk_isnt_mistaken_for_damage(path: Path) -> None:
     with closing(History(path, Clock())) as history:
         tell(history, "tea", "And now?", "It goes on. " * 300, "tea-5")
     backup_of(path).unlink()

@@ -67,7 +67,7 @@ def copied(sound: Path, tmp_path: Path) -> Path:
 JUNK = (b"\xff", b"\0", b"garbage!")
 
 
-def test_a_lost_page_costs_no_text(sound: Path, tmp_path: Path) -> None:
+def test_a_lost_page_loses_no_text(sound: Path, tmp_path: Path) -> None:
     whole, notice = texts_of(copied(sound, tmp_path))
     assert not notice
     raw = sound.read_bytes()
@@ -88,7 +88,9 @@ def test_a_lost_page_costs_no_text(sound: Path, tmp_path: Path) -> None:
     assert num_told >= len(losses) * 0.8
 
 
-def test_an_empty_file_a_text_and_half_a_file_are_set_aside(sound: Path, tmp_path: Path) -> None:
+def test_an_empty_file_a_text_file_and_half_a_history_are_set_aside(
+    sound: Path, tmp_path: Path
+) -> None:
     raw = sound.read_bytes()
     for harmed in (b"", b"Dear diary\n" * 3, b"\0" * 100, raw[: PAGE // 2], raw[: len(raw) // 2]):
         path = copied(sound, tmp_path)
@@ -98,7 +100,7 @@ def test_an_empty_file_a_text_and_half_a_file_are_set_aside(sound: Path, tmp_pat
         assert (tmp_path / "history.db.damaged-1").read_bytes() == harmed
 
 
-def test_a_file_that_lost_its_end_keeps_the_rest(sound: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_keeps_its_intact_rows(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     raw = path.read_bytes()
     path.write_bytes(raw[: len(raw) * 9 // 10])
@@ -108,7 +110,7 @@ def test_a_file_that_lost_its_end_keeps_the_rest(sound: Path, tmp_path: Path) ->
     assert len(kept) > len(whole) / 2
 
 
-def test_the_last_backup_helps_where_nothing_can_be_read(sound: Path, tmp_path: Path) -> None:
+def test_the_last_backup_is_used_if_nothing_can_be_read(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     shutil.copyfile(sound, tmp_path / "history.db.backup-1")
     path.write_bytes(b"")
@@ -117,7 +119,7 @@ def test_the_last_backup_helps_where_nothing_can_be_read(sound: Path, tmp_path: 
     assert "backup" in notice
 
 
-def test_damage_that_shows_in_use_is_told_and_mended_at_the_next_start(
+def test_damage_found_in_use_is_reported_and_repaired_at_the_next_start(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("medusa_core.system.storage.database._SMALL_BYTES", 0)
@@ -151,7 +153,9 @@ def test_a_salvage_that_was_killed_is_finished(
     assert not (tmp_path / "history.db-wal").exists()
 
 
-def test_a_log_without_its_file_is_not_played_into_another(sound: Path, tmp_path: Path) -> None:
+def test_a_write_ahead_log_without_its_file_is_not_applied_to_another(
+    sound: Path, tmp_path: Path
+) -> None:
     path = copied(sound, tmp_path)
     history = History(path, Clock())
     history.begin("x", "In the log")
@@ -185,9 +189,7 @@ sys.stdin.read()
 """
 
 
-def test_a_file_that_another_program_locks_is_an_error_of_its_own(
-    sound: Path, tmp_path: Path
-) -> None:
+def test_a_file_locked_by_another_program_raises_its_own_error(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     command = [sys.executable, "-c", LOCK, str(path)]
     pipe = subprocess.PIPE
@@ -200,7 +202,7 @@ def test_a_file_that_another_program_locks_is_an_error_of_its_own(
     assert texts_of(path)[1] == ""
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_written(sound: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_half_written(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     history = History(path, Clock())
     (pages,) = history._database.row("PRAGMA page_count")  # type: ignore[misc]
@@ -242,9 +244,7 @@ print(history.is_saved, len(history.messages("tea")), history.notice)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_yesterday_can_be_read_where_not_one_byte_can_be_written(
-    sound: Path, tmp_path: Path
-) -> None:
+def test_a_history_can_be_read_if_not_one_byte_can_be_written(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     command = [sys.executable, "-c", NO_ROOM, str(path)]
     reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -263,9 +263,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no such permissions there")
-def test_a_folder_that_cant_be_written_is_told_with_what_to_do(
-    sound: Path, open_folder: Path
-) -> None:
+def test_a_read_only_folder_is_reported_with_a_remedy(sound: Path, open_folder: Path) -> None:
     path = open_folder / "history.db"
     shutil.copyfile(sound, path)
     path.chmod(0o444)
@@ -278,7 +276,7 @@ def test_a_folder_that_cant_be_written_is_told_with_what_to_do(
     assert os.listdir(open_folder) == ["history.db"]  # noqa: PTH208
 
 
-def test_where_nothing_can_be_written_yesterday_can_be_read_all_the_same(
+def test_a_history_can_be_read_on_a_read_only_disk(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = copied(sound, tmp_path)
@@ -295,7 +293,7 @@ def test_where_nothing_can_be_written_yesterday_can_be_read_all_the_same(
     history.close()
 
 
-def test_each_migration_is_whole_and_a_backup_comes_before_it(tmp_path: Path) -> None:
+def test_each_migration_is_atomic_and_preceded_by_a_backup(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     dump = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
     with closing(sqlite3.connect(path)) as db:
@@ -317,7 +315,7 @@ def test_each_migration_is_whole_and_a_backup_comes_before_it(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
-def test_nobody_else_may_read_a_history_or_its_copies(tmp_path: Path) -> None:
+def test_a_history_and_its_copies_are_readable_by_their_user_only(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     history = filled(path, Clock())
     names = {"history.db", "history.db-wal", "history.db-shm"}
@@ -349,7 +347,7 @@ def test_a_damaged_file_of_an_older_version_is_salvaged_and_migrated(
     database.close()
 
 
-def test_a_file_of_the_frozen_version_1_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_file_of_the_frozen_version_1_is_read_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     dump = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
     with closing(sqlite3.connect(path)) as db:

@@ -68,7 +68,7 @@ def take(history: History, path: Path) -> tuple[int, int]:
         return tuple(history.import_all(found))  # type: ignore[return-value]
 
 
-def test_json_holds_everything_by_its_schema_and_comes_back(
+def test_a_json_export_holds_everything_by_its_schema_and_can_be_imported(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     history.move("tea", history.add_folder("Kitchen").id)
@@ -141,7 +141,7 @@ ODD_PACKS = {
 }
 
 
-def test_a_damaged_pack_of_steps_costs_its_colours_alone(tmp_path: Path) -> None:
+def test_damaged_steps_lose_only_their_marks(tmp_path: Path) -> None:
     for number, (what, packed) in enumerate(ODD_PACKS.items()):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -172,7 +172,9 @@ def test_a_damaged_pack_of_steps_costs_its_colours_alone(tmp_path: Path) -> None
             assert [message.text for message in answers][1:], what
 
 
-def test_odd_rows_of_answers_dont_hide_their_conversation(history: History, tmp_path: Path) -> None:
+def test_invalid_rows_of_answers_dont_hide_their_conversation(
+    history: History, tmp_path: Path
+) -> None:
     huge = "1" + "0" * 400
     odd = (f'{{"temperature": {huge}}}', '{"temperature": NaN}', f'{{"top_k": {huge}}}')
     for number, odd_text in enumerate((*odd, "[" * 100_000, "no JSON", "5")):
@@ -186,7 +188,7 @@ def test_odd_rows_of_answers_dont_hide_their_conversation(history: History, tmp_
             assert take_here(other, tmp_path / "all.json") == (2, 0), odd_text[:30]
 
 
-def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
+def test_a_history_that_fails_unexpectedly_is_read_from_memory(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history.close()
@@ -202,7 +204,7 @@ def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
     opened.close()
 
 
-def test_numbers_that_passed_unchecked_do_no_harm(history: History, empty: History) -> None:
+def test_unvalidated_numbers_do_no_harm(history: History, empty: History) -> None:
     info, messages = history.conversation("ships"), history.messages("ships")
     for index, number in enumerate((10**400, -(10**400), 1e300, math.inf, math.nan)):
         name = f"ships {index}"
@@ -219,7 +221,7 @@ def test_numbers_that_passed_unchecked_do_no_harm(history: History, empty: Histo
         assert reported.answer.settings.top_k == 0, number
 
 
-def test_no_text_of_an_import_has_a_name_on_the_disk(
+def test_no_text_of_an_import_becomes_a_file_name(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, folder = tmp_path / "all.json", tmp_path / "temporary"
@@ -237,7 +239,7 @@ def test_no_text_of_an_import_has_a_name_on_the_disk(
     assert not any(folder.iterdir())
 
 
-def test_the_reader_takes_the_name_away_before_it_reads(
+def test_the_reader_unlinks_its_file_before_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output, seen = tmp_path / "output", list[bool]()
@@ -296,7 +298,7 @@ def page_of(history: History, tmp_path: Path) -> Tags:
     return tags
 
 
-def test_a_page_runs_and_loads_nothing(history: History, tmp_path: Path) -> None:
+def test_an_exported_page_runs_and_loads_nothing(history: History, tmp_path: Path) -> None:
     history.begin("evil", EVIL)
     tell(history, "evil", EVIL, EVIL)
     tags = page_of(history, tmp_path)
@@ -306,7 +308,9 @@ def test_a_page_runs_and_loads_nothing(history: History, tmp_path: Path) -> None
     assert "default-src 'none'" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_a_page_shows_an_answer_as_the_chat_does(history: History, tmp_path: Path) -> None:
+def test_an_exported_page_shows_an_answer_as_the_chat_does(
+    history: History, tmp_path: Path
+) -> None:
     history.begin("rich", "A <plan>")
     tell(history, "rich", "How?\n  Like *this*?", "<think>\nHmm, *so*.\n</think>\n\n" + RICH)
     tags = page_of(history, tmp_path)
@@ -340,7 +344,7 @@ EVIL_MARKDOWN = (
 )
 
 
-def test_markdown_brings_no_script_no_picture_and_no_odd_link() -> None:
+def test_exported_markdown_has_no_script_picture_or_unsafe_link() -> None:
     for markdown in EVIL_MARKDOWN:
         tags = Tags()
         tags.feed(rendered(markdown))
@@ -348,7 +352,7 @@ def test_markdown_brings_no_script_no_picture_and_no_odd_link() -> None:
         assert not odd, markdown
 
 
-def test_links_to_the_web_stay_links_and_cant_leave_their_quotes() -> None:
+def test_web_links_stay_links_and_cannot_escape_their_quotes() -> None:
     html = rendered("[w](https://a.b/?a=1&b=2'\"><script> 'title') <https://c.d> <me@x.org>")
     assert "<script>" not in html
     assert re.findall('href="([^"]*)"', html)[-2:] == ["https://c.d", "mailto:me@x.org"]
@@ -364,7 +368,7 @@ def test_hostile_markdown_is_rendered_in_bounded_time() -> None:
         assert time.process_time() - begin_s < 2, text[:10]
 
 
-def test_markdown_holds_the_path_that_is_shown(history: History, tmp_path: Path) -> None:
+def test_an_exported_markdown_file_holds_the_shown_path(history: History, tmp_path: Path) -> None:
     path = tmp_path / "tea.md"
     assert export(history, path, FileKind.MARKDOWN, ["tea"]) == (1, 0)
     text = path.read_text(encoding="utf-8")
@@ -412,7 +416,7 @@ def chatgpt() -> list[Any]:
     ]
 
 
-def test_an_export_of_chatgpt_keeps_branches_and_leaves_out_what_is_hidden(
+def test_an_export_of_chatgpt_keeps_branches_and_omits_hidden_messages(
     empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "conversations.json"
@@ -443,7 +447,7 @@ def test_an_export_of_chatgpt_keeps_branches_and_leaves_out_what_is_hidden(
     assert empty.search("Danube")
 
 
-def test_an_export_of_chatgpt_is_taken_as_it_arrives(empty: History, tmp_path: Path) -> None:
+def test_an_export_of_chatgpt_is_imported_as_downloaded(empty: History, tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         archive.writestr("user.json", "{}")
@@ -495,7 +499,7 @@ def lm_studio() -> dict[str, Any]:
     }
 
 
-def test_a_page_is_read_as_the_window_reads_it() -> None:
+def test_an_exported_page_renders_like_the_window() -> None:
     assert "<strong>「中文」</strong>后面" in rendered("**「中文」**后面")
     assert rendered("a<br>b H<sub>2</sub>O") == "<p>a<br />b H<sub>2</sub>O</p>\n"
     assert "&lt;sup onclick=" in rendered("<sup onclick=a>1</sup>")
@@ -543,7 +547,7 @@ HOSTILE = {
 }
 
 
-def test_a_hostile_file_is_told_in_a_sentence_and_nothing_is_taken(
+def test_a_hostile_file_is_refused_in_one_sentence_and_nothing_is_imported(
     empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostile.json"
@@ -589,7 +593,7 @@ OURS: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-def test_a_changed_conversation_of_ours_is_refused_and_the_others_are_taken(
+def test_a_modified_conversation_of_ours_is_refused_and_the_others_are_imported(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "all.json"
@@ -619,9 +623,7 @@ BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
-def test_broken_conversations_among_many_lose_only_themselves(
-    empty: History, tmp_path: Path
-) -> None:
+def test_broken_conversations_among_many_affect_no_other(empty: History, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     many = [{**chatgpt()[0], "conversation_id": f"c{n}", "title": f"Chat {n}"} for n in range(20)]
     broken = [{**chatgpt()[0], "title": what} for what in BROKEN]
@@ -637,7 +639,7 @@ def test_broken_conversations_among_many_lose_only_themselves(
     assert {info.title for info in empty.conversations()} == {one["title"] for one in many}
 
 
-def test_the_command_says_which_conversations_of_a_file_it_left_out(
+def test_the_command_says_which_conversations_it_omitted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "conversations.json"
@@ -679,7 +681,7 @@ def harmed(chance: random.Random) -> Any:
     return raw
 
 
-def test_however_a_conversation_is_harmed_its_neighbours_are_read() -> None:
+def test_a_corrupted_conversation_doesnt_affect_its_neighbours() -> None:
     chance = random.Random(7)
     for _ in range(150):
         check_neighbours(harmed(chance))
@@ -697,7 +699,7 @@ def check_neighbours(raw: Any) -> None:
     assert all(error.message and error.hint for error in refused)
 
 
-def test_odd_values_that_mean_no_harm_are_taken(
+def test_odd_but_harmless_values_are_accepted(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "all.json"
@@ -726,7 +728,7 @@ def test_odd_values_that_mean_no_harm_are_taken(
     tell(empty, "ships", "Another?", "No.", "ships-1")
 
 
-def test_a_bomb_takes_neither_time_nor_memory(empty: History, tmp_path: Path) -> None:
+def test_a_decompression_bomb_takes_neither_time_nor_memory(empty: History, tmp_path: Path) -> None:
     path = tmp_path / "bomb.json"
     path.write_text('[{"mapping": {"a": "' + "x" * (40 << 20), encoding="utf-8")
     with pytest.raises(ConversationFileError, match="too large"):
@@ -737,7 +739,7 @@ def test_a_bomb_takes_neither_time_nor_memory(empty: History, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_gigabyte_ends_within_its_bounds(empty: History, tmp_path: Path) -> None:
+def test_a_gigabyte_is_refused_within_the_limits(empty: History, tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     one = json.dumps(chatgpt()[0])
     with path.open("w", encoding="utf-8") as file:
@@ -756,7 +758,7 @@ def test_a_gigabyte_ends_within_its_bounds(empty: History, tmp_path: Path) -> No
         take(empty, path)
 
 
-def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
+def test_a_large_import_lets_others_write_and_becomes_visible_at_once(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     path = tmp_path / "all.json"
@@ -799,7 +801,7 @@ async def long_talk(history: History, path: Path, num_messages: int = 200) -> li
     return [{**talk, "id": "long", "leaf_id": "m0", "messages": many}]
 
 
-def test_the_loop_goes_on_within_one_long_conversation(
+def test_the_event_loop_runs_during_a_long_conversations_import(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     num_turns = 0
@@ -821,7 +823,7 @@ def test_the_loop_goes_on_within_one_long_conversation(
     assert empty.search("word199")
 
 
-def test_an_import_that_is_stopped_within_a_conversation_leaves_nothing(
+def test_an_import_stopped_within_a_conversation_leaves_nothing(
     history: History, empty: History, tmp_path: Path
 ) -> None:
     def num_rows() -> tuple[int, ...]:

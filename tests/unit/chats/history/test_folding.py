@@ -28,7 +28,7 @@ def anything(chance: random.Random) -> str:
     return "".join(char() for _ in range(chance.randint(0, 60)))
 
 
-def test_pieces_are_of_the_text_and_marks_lie_within() -> None:
+def test_folded_pieces_are_of_the_text_and_their_marks_within_it() -> None:
     chance = random.Random(1)
     for _ in range(200):
         check_piece(anything(chance), anything(chance)[:9])
@@ -44,7 +44,7 @@ def check_piece(text: str, requested: str) -> None:
     assert " ".join(shown.strip("…").split()) in flat or "…" in flat
 
 
-def test_the_index_finds_each_part_between_spaces() -> None:
+def test_the_search_index_finds_parts_between_spaces() -> None:
     chance = random.Random(2)
     for text in ("𑌾0", *(anything(chance) for _ in range(60))):
         for part in text.replace("\0", " ").split():
@@ -75,10 +75,10 @@ def check_found(text: str, part: str) -> None:
         ("a long way " * 20 + "to Köln", "koln", ["Köln"]),  # only its end is shown
     ],
 )
-def test_marks_are_where_the_words_are(text: str, requested: str, marked: list[str]) -> None:
+def test_search_marks_are_at_the_words(text: str, requested: str, marked: list[str]) -> None:
     shown, spans = snippet(text, words_of(requested))
     assert [shown[a:b] for a, b in spans] == marked
 
 
-def test_folded_ideographs_can_be_read_again() -> None:
+def test_folded_ideographs_can_be_unfolded() -> None:
     assert unfold(fold("東京の天気 Is FINE 한글")) == "東京の天気 is fine 한글"

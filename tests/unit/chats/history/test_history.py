@@ -28,7 +28,9 @@ def again(history: History, path: Path) -> History:
     return History(path, Clock(1_800_000_000.0))
 
 
-def test_a_tree_of_messages_comes_back_as_it_was(history: History, tmp_path: Path) -> None:
+def test_a_tree_of_messages_is_stored_and_loaded_unchanged(
+    history: History, tmp_path: Path
+) -> None:
     history = again(history, tmp_path / "history.db")
     messages = history.messages("tea")
     assert [m.parent_id for m in messages] == [None, "tea-0", "tea-1", "tea-2", "tea-1", "tea-4"]
@@ -51,7 +53,7 @@ def test_a_tree_of_messages_comes_back_as_it_was(history: History, tmp_path: Pat
     history.close()
 
 
-def test_an_answer_that_was_interrupted_is_cut_and_keeps_its_text(
+def test_an_interrupted_answer_is_marked_as_cut_and_keeps_its_text(
     history: History, tmp_path: Path
 ) -> None:
     text = "Bäume wachsen 東"
@@ -70,7 +72,9 @@ def test_an_answer_that_was_interrupted_is_cut_and_keeps_its_text(
     history.close()
 
 
-def test_a_copy_has_all_branches_figures_and_traces_and_lives_on_its_own(history: History) -> None:
+def test_a_duplicate_has_all_branches_figures_and_traces_and_is_independent(
+    history: History,
+) -> None:
     folder = history.add_folder("Kitchen")
     history.move("tea", folder.id)
     history.pin("tea")
@@ -100,7 +104,7 @@ def test_a_copy_has_all_branches_figures_and_traces_and_lives_on_its_own(history
     assert not history.problems()
 
 
-def test_an_answer_under_way_is_cut_in_a_copy_and_goes_on_in_its_own_conversation(
+def test_an_unfinished_answer_is_cut_in_a_duplicate_and_continues_in_the_original(
     history: History,
 ) -> None:
     history.begin("long", "Long")
@@ -120,7 +124,7 @@ def test_an_answer_under_way_is_cut_in_a_copy_and_goes_on_in_its_own_conversatio
     assert original.answer.state is AnswerState.STREAMING
 
 
-def test_a_conversation_that_is_gone_isnt_copied(history: History) -> None:
+def test_a_deleted_conversation_isnt_duplicated(history: History) -> None:
     with pytest.raises(RequestError):
         history.duplicate("nowhere", "copy", "Copy")
     assert len(history.conversations()) == 2
@@ -164,7 +168,7 @@ def test_folders_pins_titles_drafts_and_settings_are_kept(history: History, tmp_
     history.close()
 
 
-def test_traces_are_bounded_and_the_oldest_go(history: History) -> None:
+def test_traces_are_bounded_and_the_oldest_are_dropped(history: History) -> None:
     for name in ("tea-1", "tea-3", "tea-5"):
         history.put_trace(name, name.encode() * 10, most_bytes=110)
     assert history.trace("tea-1") is None
@@ -176,7 +180,7 @@ def found(history: History, text: str) -> list[str]:
     return [hit.message_id or hit.conversation_id for hit in history.search(text)]
 
 
-def test_search_finds_words_by_their_beginning_in_any_case_and_script(history: History) -> None:
+def test_search_finds_prefixes_of_words_in_any_case_and_script(history: History) -> None:
     assert found(history, "MINU") == ["tea-3", "tea-1"]
     assert found(history, "jorg creme") == found(history, "Jörg CRÈME") == ["tea-4"]
     assert found(history, "京の天") == ["tea-5"]
@@ -186,14 +190,14 @@ def test_search_finds_words_by_their_beginning_in_any_case_and_script(history: H
     assert [hit.snippet[a:b] for a, b in hit.spans] == ["steep"]
 
 
-def test_search_takes_any_text(history: History) -> None:
+def test_search_accepts_any_text(history: History) -> None:
     odd = ('"', "tea OR", "NEAR(", "words:tea", "*", "a*b", "^x", "-", "'; DROP", "\0", "\ud800")
     for text in (*odd, "🙂"):
         history.search(text)
         assert found(history, "tea"), text
 
 
-def test_trash_restores_and_isnt_searched(history: History) -> None:
+def test_trashed_conversations_can_be_restored_and_arent_searched(history: History) -> None:
     history.trash(["tea"])
     assert [info.id for info in history.conversations()] == ["ships"]
     assert found(history, "minutes") == []
@@ -201,7 +205,7 @@ def test_trash_restores_and_isnt_searched(history: History) -> None:
     assert found(history, "minutes") == ["tea-3", "tea-1"]
 
 
-def test_what_was_in_an_emptied_trash_is_in_no_file(history: History, tmp_path: Path) -> None:
+def test_text_of_an_emptied_trash_is_in_no_file(history: History, tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     history.put_trace("ships-1", b"trace of the lighthouse")
     history.set_draft("ships", "draft of the lighthouse")
@@ -223,7 +227,7 @@ def test_what_was_in_an_emptied_trash_is_in_no_file(history: History, tmp_path: 
     assert found(history, "minutes") == ["tea-3", "tea-1"]
 
 
-def test_a_second_program_leaves_an_answer_alone_that_the_first_one_writes(
+def test_a_second_program_doesnt_end_an_answer_that_the_first_one_writes(
     history: History, tmp_path: Path
 ) -> None:
     history.begin_answer(answer("tea", "open", "tea-4"))
@@ -239,7 +243,7 @@ def test_a_second_program_leaves_an_answer_alone_that_the_first_one_writes(
     assert history.conversation("other").title == "Of the second"
 
 
-def test_what_is_there_or_gone_is_told_apart_from_a_disk_that_fails(history: History) -> None:
+def test_missing_conversations_are_distinguished_from_disk_errors(history: History) -> None:
     with pytest.raises(RequestError):
         history.begin("tea", "Again")
     with pytest.raises(RequestError):

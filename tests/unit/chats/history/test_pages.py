@@ -60,7 +60,7 @@ def fill(db: sqlite3.Connection, found: list[tuple[int, list[SqlValue]]]) -> Non
     )
 
 
-def test_each_row_is_read_as_it_was_written(path: Path) -> None:
+def test_each_row_is_read_from_raw_pages_unchanged(path: Path) -> None:
     wanted = rows(random.Random(1))
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE t (a, b TEXT, c BLOB, d INTEGER)")
@@ -70,7 +70,7 @@ def test_each_row_is_read_as_it_was_written(path: Path) -> None:
     assert by_number(pages) == sorted(wanted, key=lambda row: row[0])
 
 
-def test_a_log_counts_up_to_its_last_commit(path: Path) -> None:
+def test_a_write_ahead_log_counts_up_to_its_last_commit(path: Path) -> None:
     log = path.with_name("x.db-wal")
     wanted = rows(random.Random(2))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -89,7 +89,7 @@ def test_a_log_counts_up_to_its_last_commit(path: Path) -> None:
         assert by_number(PagesOf(path, log)) == sorted(after, key=lambda row: row[0])
 
 
-def test_damage_costs_rows_and_never_more(path: Path) -> None:
+def test_damage_loses_only_its_own_rows(path: Path) -> None:
     chance = random.Random(3)
     wanted = dict(rows(chance))
     with closing(sqlite3.connect(path)) as db:
@@ -107,7 +107,7 @@ def test_damage_costs_rows_and_never_more(path: Path) -> None:
         assert all(values for _, values in PagesOf(path, log).rows())
 
 
-def test_a_row_that_leads_back_into_itself_ends(path: Path) -> None:
+def test_a_cyclic_row_ends(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE t (a, b TEXT, c BLOB, d INTEGER)")
         fill(db, [(1, [None, "a" * 100_000, b"", 1])])

@@ -48,7 +48,7 @@ def history_with(path: Path, text: str = TEXT) -> History:
     return history
 
 
-def test_what_was_thought_is_neither_found_nor_said_nor_lost(tmp_path: Path) -> None:
+def test_reasoning_is_not_searched_or_spoken_and_not_lost(tmp_path: Path) -> None:
     history = history_with(tmp_path / "history.db")
     history.finish_answer("a", TEXT, done(TEXT), AnswerState.DONE, SPANS)
     assert [hit.snippet for hit in history.search("roses")] == ["Roses."]
@@ -73,7 +73,7 @@ def test_what_was_thought_is_neither_found_nor_said_nor_lost(tmp_path: Path) -> 
     history.close()
 
 
-def test_an_answer_that_was_never_ended_is_read_by_its_models_format(tmp_path: Path) -> None:
+def test_an_unfinished_answer_is_parsed_by_its_models_format(tmp_path: Path) -> None:
     history = history_with(tmp_path / "history.db", TEXT[:12])
     (_, message) = history.messages("tea")
     assert message.spans == (AnswerSpan(0, 12, True),)
@@ -85,7 +85,7 @@ def test_an_answer_that_was_never_ended_is_read_by_its_models_format(tmp_path: P
     history.close()
 
 
-def test_words_are_indexed_anew_without_what_was_thought(tmp_path: Path) -> None:
+def test_the_index_is_rebuilt_without_reasoning(tmp_path: Path) -> None:
     history = history_with(tmp_path / "history.db")
     history.finish_answer("a", TEXT, done(TEXT), AnswerState.DONE, SPANS)
     history.close()
@@ -109,7 +109,7 @@ def written(text: str, *, by_tokens: bool) -> list[StepDone]:
 
 
 @pytest.mark.parametrize("name", ["leading", "began inside", "in code", "spelled"])
-def test_files_of_version_1_are_read_as_they_were_meant(tmp_path: Path, name: str) -> None:
+def test_reasoning_of_version_1_files_is_recognised(tmp_path: Path, name: str) -> None:
     text, said = OLD[name]
     history = History(tmp_path / "history.db", Clock())
     history.begin("tea", "About tea")
@@ -134,7 +134,7 @@ def test_files_of_version_1_are_read_as_they_were_meant(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_answers_of_version_2_are_read_as_they_were_meant(tmp_path: Path, name: str) -> None:
+def test_reasoning_of_version_2_files_is_recognised(tmp_path: Path, name: str) -> None:
     text, said = OLD[name]
     path = tmp_path / "history.db"
     open_database(path, MIGRATIONS[:2]).close()
@@ -168,12 +168,12 @@ def test_answers_of_version_2_are_read_as_they_were_meant(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("raw", [[[0, 5, 1], [3, 6, 0]], [[0, 30, 0]], [[-1, 2, 0]], [[0, 1]], 5])
-def test_spans_that_dont_lie_in_their_text_are_refused(raw: object) -> None:
+def test_spans_outside_of_their_text_are_refused(raw: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         spans_from_json(raw, 20)
 
 
-def test_damaged_spans_cost_nothing_else(tmp_path: Path) -> None:
+def test_damaged_spans_affect_nothing_else(tmp_path: Path) -> None:
     history = history_with(tmp_path / "history.db")
     history.finish_answer("a", TEXT, done(TEXT), AnswerState.DONE, SPANS)
     history.close()

@@ -82,7 +82,7 @@ def lines_of(raw: list[dict[str, Any]]) -> list[BatchLine]:
 
 
 @pytest.mark.parametrize("settings", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
-def test_texts_are_those_of_one_conversation_at_a_time(
+def test_texts_equal_those_of_single_conversations(
     roomy: Target, tmp_path: Path, settings: GenerateSettings
 ) -> None:
     some = LINES[:6]
@@ -125,7 +125,7 @@ def test_a_bad_line_fails_alone(folders: Folders, tmp_path: Path) -> None:
     assert all(rows[line_id]["num_tokens"] > 0 for line_id in answered)
 
 
-def test_wherever_the_file_was_cut_the_same_command_ends_it(
+def test_the_same_command_completes_a_file_cut_anywhere(
     roomy: Target, folders: Folders, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -145,7 +145,7 @@ def test_wherever_the_file_was_cut_the_same_command_ends_it(
         assert rows_of(out) == expected
 
 
-def test_a_line_whose_id_is_a_number_is_answered_once(folders: Folders, tmp_path: Path) -> None:
+def test_a_line_with_a_numeric_id_is_answered_once(folders: Folders, tmp_path: Path) -> None:
     prompts, out = write(tmp_path / "in.jsonl", [{"id": 7, "prompt": "say"}]), tmp_path / "out"
     command = arguments(folders, prompts, out, "--max-new-tokens", "2")
     assert main(command) == 0
@@ -154,7 +154,7 @@ def test_a_line_whose_id_is_a_number_is_answered_once(folders: Folders, tmp_path
     assert out.read_bytes() == answered
 
 
-def test_a_paused_batch_keeps_what_is_done_and_goes_on(roomy: Target, tmp_path: Path) -> None:
+def test_a_paused_batch_keeps_its_answers_and_resumes(roomy: Target, tmp_path: Path) -> None:
     out, requested = tmp_path / "out.jsonl", []
 
     def stop() -> bool:
@@ -207,7 +207,7 @@ def test_a_failing_engine_ends_the_batch_and_marks_no_line(
 @pytest.mark.parametrize(
     "wrong", [["--drafter", "sufix"], ["--drafter", "mtp"], ["--rule", "gready"], ["--ban", "-1"]]
 )
-def test_a_setting_that_no_line_can_have_ends_the_batch_and_marks_no_line(
+def test_a_setting_invalid_for_all_lines_ends_the_batch_and_marks_no_line(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
 ) -> None:
     prompts, out = write(tmp_path / "in.jsonl", LINES), tmp_path / "out.jsonl"
@@ -246,7 +246,7 @@ ROW = '{"id": "a", "text": "b", "num_tokens": 1, "stop_reason": "end", "error": 
     ],
     ids=range(15),
 )
-def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path, content: str) -> None:
+def test_a_file_of_another_kind_is_not_overwritten(tmp_path: Path, content: str) -> None:
     other = tmp_path / "notes.txt"
     other.write_text(content, encoding="utf-8")
     with pytest.raises(BatchError, match="something else"):
@@ -256,7 +256,7 @@ def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path, content: str)
 
 
 @pytest.mark.parametrize("before", ["", ROW + "\n"])
-def test_only_what_a_kill_leaves_of_a_row_is_cut_off(tmp_path: Path, before: str) -> None:
+def test_only_an_incomplete_last_row_is_cut_off(tmp_path: Path, before: str) -> None:
     out = tmp_path / "out.jsonl"
     for cut in (1, 5, 7, 24, 60, len(ROW) - 1):
         out.write_text(before + ROW[:cut], encoding="utf-8")
@@ -293,13 +293,15 @@ def test_a_full_disk_ends_the_batch_and_leaves_whole_rows(tmp_path: Path) -> Non
     assert [row.id for row in read_rows(out)[0]] == ["first", "second"]
 
 
-def test_a_missing_or_empty_file_of_prompts_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_empty_prompt_file_is_reported(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path, write(tmp_path / "empty.jsonl", ["", " "])):
         with pytest.raises(PromptFileError):
             read_lines(path)
 
 
-def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_new_tokens_and_estimates_the_time_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     meter = BatchMeter(10, num_done=4, num_failed=1)
@@ -315,7 +317,7 @@ def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.Monke
     assert meter.progress("done").mean_tokens_per_s == 5.0, "what comes behind the answers is none"
 
 
-def test_a_policy_and_what_comes_of_it_are_told_in_the_file(tmp_path: Path) -> None:
+def test_a_policy_and_its_results_are_written_to_the_report(tmp_path: Path) -> None:
     told = tmp_path / "told.json"
     meter = BatchMeter(10, num_done=0, path=told)
     policy = Policy(Shares(0.25, 0.0, 0.75), Shares(0.5, 0.0, 0.5), batch=8, num_batches=4)
@@ -339,7 +341,7 @@ def test_a_policy_and_what_comes_of_it_are_told_in_the_file(tmp_path: Path) -> N
         assert read_progress(told) is None
 
 
-def test_prompts_are_read_beside_the_steps_of_others(
+def test_prompts_are_prefilled_beside_the_steps_of_others(
     roomy: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes: list[int] = []
@@ -358,7 +360,7 @@ def test_prompts_are_read_beside_the_steps_of_others(
     assert len(passes) < num_tokens / 3
 
 
-def test_sparse_attention_says_what_it_changes(
+def test_sparse_attention_warns_that_it_changes_the_text(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = write(tmp_path / "in.jsonl", LINES[:3])
@@ -375,7 +377,7 @@ def test_sparse_attention_says_what_it_changes(
     assert "(+0.0000)" in capsys.readouterr().out
 
 
-def test_a_file_without_a_line_that_can_be_answered_says_what_lines_are(tmp_path: Path) -> None:
+def test_a_file_without_valid_lines_explains_the_format(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("Buy bread.\nCall Ada.\n", encoding="utf-8")
     with pytest.raises(PromptFileError) as caught:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("converts_here")
 # What is written is what was read.
 
 
-def test_heads_are_converted_bit_by_bit_once_and_can_be_read(tmp_path: Path) -> None:
+def test_heads_are_converted_bit_for_bit_once_and_load(tmp_path: Path) -> None:
     heads = head_tensors()
     torch.save(heads, tmp_path / "medusa_lm_head.pt")
     config = {"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "medusa_num_heads": 2}
@@ -111,7 +111,7 @@ def test_nothing_is_converted_without_consent(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == {"medusa_lm_head.pt"}
 
 
-def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_full_disk_is_detected_before_anything_is_written(tmp_path: Path) -> None:
     torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
     limits = ConversionLimits(floor_bytes=1 << 60)
     with pytest.raises(DiskFullError):
@@ -130,7 +130,7 @@ def test_shards_that_are_missing_or_elsewhere_are_named(tmp_path: Path) -> None:
         find_source(tmp_path)
 
 
-def test_an_index_that_names_more_than_the_shards_hold_is_refused(tmp_path: Path) -> None:
+def test_an_index_that_names_more_than_its_shards_contain_is_refused(tmp_path: Path) -> None:
     shards(tmp_path)
     index = tmp_path / "pytorch_model.bin.index.json"
     raw = json.loads(index.read_text())

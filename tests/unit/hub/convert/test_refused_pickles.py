@@ -68,7 +68,7 @@ def test_a_pickle_that_runs_a_command_is_refused_and_runs_nothing(
         assert leftovers(folder) == {"medusa_lm_head.pt", "ran"}, "it is as hostile as it says"
 
 
-def test_what_a_pickle_would_call_is_named(tmp_path: Path) -> None:
+def test_a_refusal_names_what_a_pickle_would_call(tmp_path: Path) -> None:
     calls = (os.system, os.remove, eval, exec, __import__, open)
     pickled = {call.__name__: pickle.dumps(Runs(call, "x"), protocol=2) for call in calls}
     for name in ("builtins eval", "torch.serialization os.system", "torch load", "torch._utils _x"):
@@ -129,7 +129,7 @@ def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:
     refuse(path, "compressed")
 
 
-def test_members_that_promise_more_than_the_file_are_refused(tmp_path: Path) -> None:
+def test_archive_members_that_claim_more_than_the_file_are_refused(tmp_path: Path) -> None:
     data_pkl = storage_pickle(1 << 28, (1 << 28,), (1,))
     path = write_archive(tmp_path / "x.bin", data_pkl, _0=b"\0" * 64)
     data = path.read_bytes()
@@ -140,7 +140,7 @@ def test_members_that_promise_more_than_the_file_are_refused(tmp_path: Path) -> 
     refuse(path, "declares")
 
 
-def test_archives_that_two_readers_could_read_differently_are_refused(tmp_path: Path) -> None:
+def test_ambiguous_archives_are_refused(tmp_path: Path) -> None:
     data_pkl = storage_pickle(4, (2, 2), (2, 1))
     good = write_archive(tmp_path / "x.bin", data_pkl, _0=b"\0" * 16).read_bytes()
     load_tensors(tmp_path / "x.bin", MAX_BYTES)
@@ -170,7 +170,7 @@ def test_numbers_of_another_byte_order_are_refused(tmp_path: Path) -> None:
     refuse(path, "little-endian")
 
 
-def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_refused_at_any_length(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(head_tensors(), buffer)
     data = buffer.getvalue()
@@ -180,7 +180,7 @@ def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path: Path) -> No
         refuse(path)
 
 
-def test_a_flipped_byte_never_escapes_as_another_error(tmp_path: Path) -> None:
+def test_a_flipped_byte_never_raises_another_error(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     torch.save({"w": torch.ones(3)}, buffer)
     data = bytearray(buffer.getvalue())
@@ -197,7 +197,7 @@ def test_a_flipped_byte_never_escapes_as_another_error(tmp_path: Path) -> None:
     assert refused > len(data) // 12
 
 
-def test_the_format_of_old_torch_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_the_legacy_torch_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "medusa_lm_head.pt"
     torch.save(head_tensors(), path, _use_new_zipfile_serialization=False)
     with pytest.raises(ConversionError, match=r"1\.6") as caught:
@@ -205,7 +205,7 @@ def test_the_format_of_old_torch_is_refused_with_a_way_out(tmp_path: Path) -> No
     assert "weights_only=True" in caught.value.hint
 
 
-def test_what_is_no_pickle_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_pickle_is_named(tmp_path: Path) -> None:
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:"
     for data, what in (
         *((pointer, "pointer"), (b"<!doctype html>", "web page")),
@@ -223,7 +223,7 @@ def test_a_checkpoint_with_more_than_tensors_is_refused(tmp_path: Path) -> None:
 # Storages have the bytes that the pickle declares.
 
 
-def test_a_storage_of_another_length_than_declared_is_refused(tmp_path: Path) -> None:
+def test_a_storage_whose_length_differs_from_the_declared_is_refused(tmp_path: Path) -> None:
     data = storage_pickle(4, (4,), (1,))
     for nbytes in (0, 4, 12, 15, 17, 32):
         # Behind the storage lies enough for torch to map four numbers.
@@ -234,7 +234,7 @@ def test_a_storage_of_another_length_than_declared_is_refused(tmp_path: Path) ->
     refuse(write_archive(tmp_path / "x.bin", data, _1=b"\x02" * 64), "has 0")
 
 
-def test_one_storage_that_is_too_short_among_many_is_found(tmp_path: Path) -> None:
+def test_one_storage_that_is_too_short_among_many_is_detected(tmp_path: Path) -> None:
     first, second = storage_pickle(4, (4,), (1,)), storage_pickle(9, (9,), (1,))
     both = first.removesuffix(b".") + second.removeprefix(b"\x80\x02}")
     path = write_archive(tmp_path / "x.bin", both, _0=b"\x01" * 16)
@@ -246,7 +246,7 @@ CPU = b"X\x03\x00\x00\x00cpu"
 ZERO = b"X\x01\x00\x00\x000"
 
 
-def test_a_storage_that_torch_would_not_declare_so_is_refused(tmp_path: Path) -> None:
+def test_a_storage_declared_unlike_torch_does_is_refused(tmp_path: Path) -> None:
     for pickled in (
         b"}Q.",  # no tuple
         b"(X\x07\x00\x00\x00storageK\x01tQ.",  # too few
@@ -258,7 +258,7 @@ def test_a_storage_that_torch_would_not_declare_so_is_refused(tmp_path: Path) ->
         refuse(write_archive(tmp_path / "x.bin", b"\x80\x02" + pickled, _0=b"\0" * 4))
 
 
-def test_memory_that_no_storage_fills_is_refused(tmp_path: Path) -> None:
+def test_memory_without_a_storage_is_refused(tmp_path: Path) -> None:
     # A tensor of five numbers that the file doesn't hold: what happens to be in memory.
     data = b"\x80\x02}X\x01\x00\x00\x00wctorch\nFloatTensor\nK\x05\x85Rs."
     path = write_archive(tmp_path / "x.bin", data)
@@ -266,14 +266,14 @@ def test_memory_that_no_storage_fills_is_refused(tmp_path: Path) -> None:
     refuse(path, "without saved numbers")
 
 
-def test_a_tensor_that_stands_for_its_negative_is_refused(tmp_path: Path) -> None:
+def test_a_tensor_with_the_negative_bit_is_refused(tmp_path: Path) -> None:
     negative = torch.complex(torch.ones(3), torch.ones(3)).conj().imag
     assert negative.is_neg()
     torch.save({"w": negative}, tmp_path / "x.bin")
     refuse(tmp_path / "x.bin", "kind")
 
 
-def test_storages_are_found_by_name_in_an_archive_that_was_packed_anew(tmp_path: Path) -> None:
+def test_storages_are_found_by_name_in_a_repacked_archive(tmp_path: Path) -> None:
     tensors = {f"w{number}": torch.full((4,), float(number)) for number in range(12)}
     torch.save(tensors, tmp_path / "x.bin")
     with (
@@ -285,7 +285,7 @@ def test_storages_are_found_by_name_in_an_archive_that_was_packed_anew(tmp_path:
     assert_same(load_tensors(tmp_path / "y.bin", MAX_BYTES), tensors)
 
 
-def test_all_that_torch_saves_is_taken(tmp_path: Path) -> None:
+def test_everything_that_torch_saves_is_accepted(tmp_path: Path) -> None:
     whole = torch.randn(6, 4)
     kinds = ("double", "float", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool")
     tensors = {kind: getattr(torch.ones(3), kind)() for kind in kinds} | {

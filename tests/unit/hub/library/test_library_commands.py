@@ -45,7 +45,7 @@ def run_command(command: str, *arguments: str) -> int:
     return code
 
 
-def test_list_and_verify_print_what_they_find(
+def test_list_and_verify_print_their_results(
     terminal: Callable[..., int], cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert terminal("list") == 0
@@ -61,7 +61,7 @@ def test_list_and_verify_print_what_they_find(
     assert "to fetch again: model.safetensors" in capsys.readouterr().out
 
 
-def test_remove_asks_first(
+def test_remove_asks_for_confirmation(
     terminal: Callable[..., int],
     cache: Path,
     capsys: pytest.CaptureFixture[str],
@@ -107,7 +107,7 @@ def test_import_and_convert_from_a_terminal(
     assert look_into(tmp_path / "out").kind is ContentsKind.HEADS
 
 
-def test_list_names_heads_that_come_with_the_program(
+def test_list_shows_heads_bundled_with_the_program(
     terminal: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert terminal("list", "--folder", str(demo_model_dir())) == 0
@@ -115,7 +115,7 @@ def test_list_names_heads_that_come_with_the_program(
     assert "heads for llama-pebble:\n  made for it      llama-pebble-medusa: comes with" in shown
 
 
-def test_a_file_is_found_without_its_suffix_and_the_programs_own_models_stay(
+def test_a_file_is_found_without_its_suffix_and_bundled_models_are_kept(
     terminal: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_as_gguf(demo_model_dir(), tmp_path / "Small.gguf", "q8_0")

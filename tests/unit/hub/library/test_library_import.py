@@ -20,7 +20,7 @@ from tests.support.models.streams_files import write_streams
 from tests.support.models.tiny import TinySpec, write_tiny
 
 
-def test_a_folder_is_used_where_it_is(tmp_path: Path) -> None:
+def test_an_imported_folder_is_used_in_place(tmp_path: Path) -> None:
     folder = write_tiny(tmp_path / "tiny", SPEC)
     folders = FolderList(tmp_path / "data" / "folders.json")
     assert folders.read() == ()
@@ -36,7 +36,7 @@ def test_a_folder_is_used_where_it_is(tmp_path: Path) -> None:
         folders.drop(folder)
 
 
-def test_a_damaged_list_of_folders_gives_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_damaged_list_of_folders_raises_a_medusa_error(tmp_path: Path) -> None:
     path = tmp_path / "folders.json"
     for text in ("{", "[]", "3", '{"folders": 3}', "{}"):
         path.write_text(text)
@@ -44,7 +44,7 @@ def test_a_damaged_list_of_folders_gives_an_error_of_ours(tmp_path: Path) -> Non
             FolderList(path).read()
 
 
-def test_a_copy_appears_whole_or_not_at_all(
+def test_a_copy_appears_complete_or_not_at_all(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_tiny(tmp_path / "tiny", SPEC)
@@ -95,7 +95,7 @@ def test_streams_are_heads_that_can_be_imported(tmp_path: Path) -> None:
     ("model_type", "why"),
     [("whisper", "one half of a model"), ("bert", "both directions"), ("theirs", "neither")],
 )
-def test_a_model_that_can_not_run_is_not_taken(model_type: str, why: str, tmp_path: Path) -> None:
+def test_a_model_that_cannot_run_is_not_imported(model_type: str, why: str, tmp_path: Path) -> None:
     folder = write_tiny(tmp_path / "model", TinySpec(model_type=model_type))
     with pytest.raises(ModelError, match=why) as caught:
         FolderList(tmp_path / "folders.json").add(folder)

@@ -55,7 +55,7 @@ def test_sizes_agree_with_huggingface_hub(cache: Path) -> None:
     assert {one.name: one.nbytes for one in list_installed(cache)} == known
 
 
-def test_files_are_called_as_their_metadata_says_and_told_apart_by_their_types(
+def test_files_are_named_by_their_metadata_and_distinguished_by_their_types(
     tmp_path: Path,
 ) -> None:
     folder = write_tiny(tmp_path / "tiny", SPEC)
@@ -76,7 +76,7 @@ def test_files_are_called_as_their_metadata_says_and_told_apart_by_their_types(
     assert [one.title for one in same] == ["x-q8_0.gguf", "y-q8_0.gguf"]
 
 
-def test_kinds_are_told_apart(tmp_path: Path) -> None:
+def test_models_heads_and_adapters_are_distinguished(tmp_path: Path) -> None:
     heads, weights = random_heads(SPEC), random_weights(SPEC)
     merged = write_tiny(tmp_path / "merged", SPEC)
     save_file(
@@ -131,7 +131,7 @@ DEFECTS: list[tuple[str, Callable[[Path], object]]] = [
 
 
 @pytest.mark.parametrize(("what", "spoil"), DEFECTS, ids=[what for what, _ in DEFECTS])
-def test_what_is_incomplete_is_listed_with_what_it_lacks(
+def test_incomplete_models_are_listed_with_what_is_missing(
     cache: Path, what: str, spoil: Callable[[Path], object]
 ) -> None:
     spoil(snapshot_of(cache))
@@ -181,7 +181,7 @@ def test_revisions_are_found_by_branch_and_commit(
         find_installed(list_installed(cache), MODEL)
 
 
-def test_looking_at_models_loads_no_torch(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_models_loads_no_torch(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = builtins.__import__
 
     def refuse(name: str, *args: object) -> object:

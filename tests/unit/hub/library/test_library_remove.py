@@ -29,7 +29,7 @@ from tests.support.hub.installed import (
 )
 
 
-def test_removing_a_repository_frees_exactly_what_it_says(cache: Path) -> None:
+def test_removing_a_repository_frees_the_announced_bytes(cache: Path) -> None:
     repo = repo_folder(cache, MODEL)
     locks = cache / ".locks" / repo.name
     locks.mkdir(parents=True)
@@ -47,7 +47,7 @@ def test_removing_a_repository_frees_exactly_what_it_says(cache: Path) -> None:
     assert [one.name for one in list_installed(cache)] == [HEADS]
 
 
-def test_removing_a_revision_keeps_what_others_share(
+def test_removing_a_revision_keeps_blobs_that_others_share(
     cache: Path, model_files: dict[str, bytes]
 ) -> None:
     changed = {**model_files, "config.json": model_files["config.json"] + b"\n", "only": b"x" * 99}
@@ -103,7 +103,7 @@ def test_nothing_outside_of_the_cache_is_removed(cache: Path, tmp_path: Path) ->
     assert (outside / "precious").exists()
 
 
-def test_a_removed_revision_does_not_take_what_its_links_name_elsewhere(
+def test_a_removed_revision_keeps_link_targets_outside(
     cache: Path, tmp_path: Path, model_files: dict[str, bytes]
 ) -> None:
     precious = tmp_path / "blobs" / "precious"
@@ -116,7 +116,7 @@ def test_a_removed_revision_does_not_take_what_its_links_name_elsewhere(
     assert verify(snapshot_of(cache)).is_whole
 
 
-def test_a_blob_with_another_name_elsewhere_frees_nothing(cache: Path, tmp_path: Path) -> None:
+def test_a_blob_linked_from_elsewhere_frees_nothing(cache: Path, tmp_path: Path) -> None:
     blob = (snapshot_of(cache) / "model.safetensors").resolve()
     size = blob.stat().st_size
     repo = repo_folder(cache, MODEL)
@@ -124,7 +124,7 @@ def test_a_blob_with_another_name_elsewhere_frees_nothing(cache: Path, tmp_path:
     assert plan_removal(cache, repo).freed_bytes == disk_bytes(repo) - size
 
 
-def test_blobs_in_the_shared_store_go_with_their_last_user(
+def test_blobs_in_the_shared_store_are_removed_with_their_last_user(
     cache: Path, model_files: dict[str, bytes]
 ) -> None:
     """huggingface_hub may keep one file for several repositories and link it from their blobs."""
@@ -155,7 +155,7 @@ def test_blobs_in_the_shared_store_go_with_their_last_user(
 
 
 @pytest.mark.parametrize("kind", ["folder", "nothing", "itself", "pipe"])
-def test_a_link_in_refs_that_names_no_commit_keeps_no_revision(
+def test_a_link_in_refs_without_a_commit_keeps_no_revision(
     kind: str, cache: Path, tmp_path: Path, model_files: dict[str, bytes]
 ) -> None:
     kept = add_revision(cache, MODEL, {**model_files, "only": b"x"}, OTHER_SHA, "v2")

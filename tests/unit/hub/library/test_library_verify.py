@@ -32,7 +32,7 @@ from tests.support.hub.installed import (
 from tests.support.models.tiny import write_tiny
 
 
-def test_a_whole_model_verifies_and_progress_counts_every_byte(cache: Path) -> None:
+def test_a_complete_model_verifies_and_progress_counts_every_byte(cache: Path) -> None:
     seen: list[tuple[int, int]] = []
     report = verify(snapshot_of(cache), lambda done, total: seen.append((done, total)))
     assert report.is_whole
@@ -43,7 +43,7 @@ def test_a_whole_model_verifies_and_progress_counts_every_byte(cache: Path) -> N
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 @pytest.mark.parametrize("has_tree", [True, False])
 @pytest.mark.parametrize("place", [0, -1])
-def test_one_flipped_bit_is_found(
+def test_one_flipped_bit_is_detected(
     tmp_path: Path, model_files: dict[str, bytes], name: str, has_tree: bool, place: int
 ) -> None:
     snapshot = add_revision(tmp_path, MODEL, model_files, has_tree=has_tree)
@@ -55,7 +55,7 @@ def test_one_flipped_bit_is_found(
     assert not report.is_whole
 
 
-def test_copies_without_links_are_checked_by_the_list_of_the_commit(
+def test_copies_without_links_are_checked_by_the_commits_listing(
     tmp_path: Path, model_files: dict[str, bytes]
 ) -> None:
     snapshot = add_revision(tmp_path, MODEL, model_files, has_links=False)
@@ -88,7 +88,7 @@ def test_a_size_that_differs_is_damage(cache: Path) -> None:
     assert "bytes instead of" in found.reason
 
 
-def test_a_damaged_list_leaves_the_names_of_blobs(cache: Path) -> None:
+def test_with_a_damaged_listing_blob_names_are_used_as_hashes(cache: Path) -> None:
     tree = repo_folder(cache, MODEL) / "trees" / f"{SHA}.json"
     for text in ("{", "[]", '{"files": 3}', '{"files": {"config.json": {"size": "x"}}}'):
         tree.write_text(text)

@@ -96,7 +96,7 @@ def test_names_of_one_model_are_recognized(one: str, other: str, is_same: bool) 
     assert same_model(one, other) is is_same
 
 
-def test_facts_come_from_headers_and_not_from_counts_in_the_configuration() -> None:
+def test_pairing_uses_headers_and_not_counts_in_the_configuration() -> None:
     shapes = {
         **{f"{head}.0.linear.weight": (64, 64) for head in range(3)},
         **{f"{head}.1.weight": (100, 64) for head in range(3)},
@@ -115,7 +115,7 @@ def test_facts_come_from_headers_and_not_from_counts_in_the_configuration() -> N
     assert target_facts("x", {"hidden_size": 64, "vocab_size": "a", "num_hidden_layers": 2}) is None
 
 
-def test_what_is_read_from_folders_pairs(tmp_path: Path) -> None:
+def test_folders_are_paired_by_their_files(tmp_path: Path) -> None:
     spec = TinySpec()
     target = look_into(write_tiny(tmp_path / "tiny", spec))
     made = look_into(write_heads(tmp_path / "heads", random_heads(spec)))
@@ -132,7 +132,7 @@ def test_what_is_read_from_folders_pairs(tmp_path: Path) -> None:
     assert misfit(target.target, wide.heads.shape) == "hidden size 64 ≠ 32"
 
 
-def test_kinds_of_layers_are_as_many_as_its_layers() -> None:
+def test_layer_types_must_be_as_many_as_the_layers() -> None:
     kinds = ["linear_attention", "mlp", "full_attention"]
     facts = target_facts(
         "nemotron", {"hidden_size": 32, "vocab_size": 320, "layers_block_type": kinds}

@@ -26,14 +26,14 @@ def make_program(folder: Path) -> Path:
     return folder
 
 
-def test_carried_files_need_nothing_else(tmp_path: Path) -> None:
+def test_carried_files_import_nothing_else(tmp_path: Path) -> None:
     program = make_program(tmp_path / "program")
     command = [sys.executable, "-I", "-S", "-c", IMPORT_ALL.format(program=str(program))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
-def test_every_module_of_the_installer_that_is_carried_is_needed(tmp_path: Path) -> None:
+def test_every_carried_module_of_the_installer_is_needed(tmp_path: Path) -> None:
     shared = [name for name in carried_files(ROOT) if name.count("/") == 1]
     bootstrap = ROOT / "installer" / "bootstrap"
     text = "\n".join(path.read_text(encoding="utf-8") for path in bootstrap.glob("*.py"))

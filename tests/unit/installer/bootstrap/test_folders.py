@@ -18,7 +18,7 @@ from medusa_core.system.user_folders import cache_dir, places
 
 
 @pytest.mark.parametrize("home", ["", "portable"])
-def test_they_are_the_programs_own(
+def test_folders_are_the_programs_own(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if home:
@@ -28,7 +28,7 @@ def test_they_are_the_programs_own(
 
 
 @pytest.mark.parametrize(("system", "kind"), [("linux", Unix), ("darwin", MacOS)])
-def test_they_are_those_of_the_system(system: str, kind: type[Unix | MacOS]) -> None:
+def test_folders_are_the_systems(system: str, kind: type[Unix | MacOS]) -> None:
     theirs = kind("medusa-chat")
     found = user_folders(os.environ, system)
     assert found.config == theirs.user_config_path
@@ -38,19 +38,19 @@ def test_they_are_those_of_the_system(system: str, kind: type[Unix | MacOS]) -> 
     assert found.cache == theirs.user_cache_path
 
 
-def test_on_windows_they_are_below_the_local_data() -> None:
+def test_on_windows_folders_are_below_the_local_data() -> None:
     env = {"LOCALAPPDATA": "C:/Local"}
     assert program_data(env, "win32").root == Path("C:/Local/medusa-chat-program")
     assert user_folders(env, "win32").log == Path("C:/Local/medusa-chat/medusa-chat/Logs")
 
 
-def test_the_program_lies_in_a_folder_of_its_own() -> None:
+def test_the_program_is_in_a_folder_of_its_own() -> None:
     own = user_folders()
     for folder in (own.config, own.data, own.state, own.log, own.cache):
         assert not folder.is_relative_to(program_data().root)
 
 
-def test_a_portable_home_holds_the_program_too(tmp_path: Path) -> None:
+def test_a_portable_home_contains_the_program_too(tmp_path: Path) -> None:
     assert program_data({"MEDUSA_HOME": str(tmp_path)}).root == tmp_path / "program"
 
 
@@ -58,7 +58,7 @@ ORDER = ["1.0.dev1", "1.0a1", "1.0a2.dev3", "1.0a2", "1.0b1", "1.0rc1", "1.0", "
 ORDER += ["1.0.post1", "1.0.1", "1.2", "1.10", "2"]
 
 
-def test_versions_sort_as_pips_do() -> None:
+def test_versions_sort_like_pips() -> None:
     assert [str(one) for one in sorted(map(Version, ORDER))] == ORDER
     for one, next_one in pairwise(ORDER):
         assert is_newer(next_one, one)
@@ -66,12 +66,12 @@ def test_versions_sort_as_pips_do() -> None:
     assert version_key("1.0") == version_key("1.0.0")
 
 
-def test_what_is_no_version_is_none() -> None:
+def test_an_invalid_version_is_none() -> None:
     for text in ("", "..", "../1.0", "1.0/..", "v", "1.0-x", "1!2"):
         assert version_key(text) is None, text
 
 
-def test_the_newest_wheel_of_ours_is_found(tmp_path: Path) -> None:
+def test_the_newest_wheel_of_medusa_chat_is_found(tmp_path: Path) -> None:
     for name in ("medusa_chat-1.9-py3-none-any.whl", "medusa_chat-1.10-py3-none-any.whl"):
         (tmp_path / name).touch()
     (tmp_path / "medusa_chatx-2-py3-none-any.whl").touch()
@@ -81,7 +81,7 @@ def test_the_newest_wheel_of_ours_is_found(tmp_path: Path) -> None:
     assert wheel_version(found) == "1.10"
 
 
-def test_records_come_back_as_they_were_written(data: ProgramData) -> None:
+def test_records_are_read_as_they_were_written(data: ProgramData) -> None:
     write_current(data, Current("1.1", "1.0", 1, "0.9"))
     assert read_current(data) == Current("1.1", "1.0", 1, "0.9")
     write_settings(data, Settings("/mirror", "cpu"))
@@ -90,7 +90,7 @@ def test_records_come_back_as_they_were_written(data: ProgramData) -> None:
         assert data.settings.stat().st_mode & 0o077 == 0  # an address may hold a password
 
 
-def test_records_that_are_damaged_count_as_none(data: ProgramData) -> None:
+def test_damaged_records_count_as_none(data: ProgramData) -> None:
     wrong = ('{"version": "../../x"}', '{"version": 1}', '{"failed_starts": "2"}')
     for text in ("", "[]", "{", "\0", *wrong):
         write_whole(data.current, text)
@@ -98,7 +98,7 @@ def test_records_that_are_damaged_count_as_none(data: ProgramData) -> None:
         assert (read_current(data), read_settings(data)) == (Current(), Settings()), text
 
 
-def test_a_removal_leaves_what_a_link_names(tmp_path: Path) -> None:
+def test_a_removal_keeps_the_target_of_a_link(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "file").touch()
@@ -111,7 +111,7 @@ def test_a_removal_leaves_what_a_link_names(tmp_path: Path) -> None:
     assert (kept / "file").exists()
 
 
-def test_a_file_with_two_names_is_counted_once(tmp_path: Path) -> None:
+def test_a_hard_linked_file_is_counted_once(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"12345")
     (tmp_path / "two").hardlink_to(tmp_path / "one")
     (tmp_path / "link").symlink_to(tmp_path / "one")

@@ -43,7 +43,7 @@ def install(
     return machine.commands
 
 
-def test_torch_comes_first_and_the_version_runs_at_the_end(
+def test_torch_is_installed_first_and_the_version_is_activated_last(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     commands = install(data, program, machine)
@@ -57,7 +57,7 @@ def test_torch_comes_first_and_the_version_runs_at_the_end(
 
 
 @pytest.mark.parametrize("pulls", [True, False])
-def test_the_new_version_fetches_its_model_and_runs_without_it_too(
+def test_the_new_version_downloads_its_model_and_runs_without_it_too(
     data: ProgramData, program: Program, machine: FakeMachine, *, pulls: bool
 ) -> None:
     machine.pull_status = 0 if pulls else 1
@@ -69,14 +69,14 @@ def test_the_new_version_fetches_its_model_and_runs_without_it_too(
     assert read_current(data) == Current("1.0")
 
 
-def test_what_is_there_is_not_made_again(
+def test_an_installed_version_is_not_installed_again(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     install(data, program, machine)
     assert install(data, program, machine) == []
 
 
-def test_no_source_is_built_and_every_version_is_fixed(
+def test_no_source_is_built_and_every_version_is_pinned(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     for command in install(data, program, machine):
@@ -86,7 +86,7 @@ def test_no_source_is_built_and_every_version_is_fixed(
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_cut_short_anywhere_nothing_half_is_started_and_the_next_time_it_works(
+def test_an_interruption_anywhere_starts_no_partial_version_and_the_next_attempt_works(
     data: ProgramData, program: Program, machine: FakeMachine, at: int
 ) -> None:
     def cut(command: str) -> None:
@@ -105,7 +105,7 @@ def test_cut_short_anywhere_nothing_half_is_started_and_the_next_time_it_works(
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_failed_update_leaves_what_ran(
+def test_a_failed_update_keeps_the_running_version(
     data: ProgramData, program: Program, machine: FakeMachine, tmp_path: Path, at: int
 ) -> None:
     install(data, program, machine)
@@ -122,7 +122,7 @@ def test_a_failed_update_leaves_what_ran(
     assert data.environment("1.0").is_complete
 
 
-def test_an_update_keeps_the_version_before_and_no_older_one(
+def test_an_update_keeps_the_previous_version_and_no_older_one(
     data: ProgramData, program: Program, machine: FakeMachine, tmp_path: Path
 ) -> None:
     for version in ("1.0", "1.1", "1.2"):
@@ -132,7 +132,7 @@ def test_an_update_keeps_the_version_before_and_no_older_one(
     assert sorted(path.name for path in data.wheels.iterdir()) == ["1.1", "1.2"]
 
 
-def test_a_version_that_still_runs_is_not_removed(
+def test_a_running_version_is_not_removed(
     data: ProgramData, program: Program, machine: FakeMachine, tmp_path: Path
 ) -> None:
     install(data, program, machine)
@@ -155,7 +155,7 @@ def test_a_version_that_does_not_start_never_becomes_the_current_one(
     assert read_current(data) == Current("1.0")
 
 
-def test_whole_but_not_yet_in_its_place_is_taken_without_work(
+def test_a_complete_but_inactive_version_is_activated_without_work(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     install(data, program, machine)
@@ -166,7 +166,7 @@ def test_whole_but_not_yet_in_its_place_is_taken_without_work(
     assert place.is_complete
 
 
-def test_a_repair_makes_it_afresh_and_fetches_damaged_packages_anew(
+def test_a_repair_reinstalls_and_downloads_damaged_packages_again(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     install(data, program, machine)
@@ -180,7 +180,7 @@ def test_a_repair_makes_it_afresh_and_fetches_damaged_packages_anew(
     assert not extra.exists()
 
 
-def test_a_repair_that_fails_leaves_what_is_there(
+def test_a_failed_repair_keeps_what_is_installed(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     install(data, program, machine)
@@ -201,7 +201,7 @@ def test_a_running_version_is_not_repaired(
         install(data, program, machine, is_repair=True)
 
 
-def test_a_full_disk_stops_it_before_anything_is_made(
+def test_a_full_disk_stops_the_installation_before_anything_is_made(
     data: ProgramData, program: Program, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("installer.bootstrap.space.shutil.disk_usage", _almost_full)
@@ -217,7 +217,7 @@ def _almost_full(path: object) -> object:
     return Usage()
 
 
-def test_what_was_fetched_counts_as_room(
+def test_downloaded_files_count_towards_the_space(
     data: ProgramData, program: Program, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("installer.bootstrap.space.shutil.disk_usage", _almost_full)
@@ -228,7 +228,7 @@ def test_what_was_fetched_counts_as_room(
     assert data.complete_versions() == ["1.0"]
 
 
-def test_a_folder_that_cannot_be_written_is_named(
+def test_a_read_only_folder_is_named(
     tmp_path: Path, program: Program, machine: FakeMachine
 ) -> None:
     (tmp_path / "file").touch()
@@ -237,7 +237,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     assert "MEDUSA_HOME" in caught.value.mend
 
 
-def test_two_at_once_install_once(
+def test_two_concurrent_installations_install_once(
     data: ProgramData, program: Program, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installation, "_check_is_idle", lambda *_: None)
@@ -262,7 +262,7 @@ def test_two_at_once_install_once(
     assert len(machine.ran(" venv ")) == 1
 
 
-def test_the_user_may_end_it(
+def test_the_user_may_end_the_installation(
     data: ProgramData, program: Program, machine: FakeMachine, listener: Listener
 ) -> None:
     listener.is_over = True
@@ -271,7 +271,7 @@ def test_the_user_may_end_it(
     assert data.complete_versions() == []
 
 
-def test_cuda_without_a_card_is_never_installed_unasked(
+def test_cuda_without_a_card_is_never_installed_unless_requested(
     data: ProgramData, program: Program, machine: FakeMachine, listener: Listener
 ) -> None:
     machine.torch = [("torch==2.13.0", ["torch==2.13.0", "nvidia-cublas==13.0"])]
@@ -285,7 +285,7 @@ def test_cuda_without_a_card_is_never_installed_unasked(
     assert data.complete_versions() == ["1.0"]
 
 
-def test_a_folder_as_mirror_is_all_that_is_asked(
+def test_with_a_folder_as_mirror_nothing_else_is_contacted(
     data: ProgramData, program: Program, machine: FakeMachine, tmp_path: Path
 ) -> None:
     mirror = tmp_path / "mirror"
@@ -297,7 +297,7 @@ def test_a_folder_as_mirror_is_all_that_is_asked(
     assert not machine.ran("--torch-backend")
 
 
-def test_torch_that_is_nowhere_is_said(
+def test_a_missing_torch_is_reported(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     machine.torch = []
@@ -305,7 +305,7 @@ def test_torch_that_is_nowhere_is_said(
         install(data, program, machine)
 
 
-def test_a_log_is_kept_without_passwords(
+def test_the_log_has_no_passwords(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     settings = Settings(mirror="https://me:secret@packages.invalid/simple")
@@ -315,7 +315,7 @@ def test_a_log_is_kept_without_passwords(
     assert "secret" not in text
 
 
-def test_an_unknown_folder_beside_the_versions_is_left_alone(
+def test_an_unknown_folder_beside_the_versions_is_ignored(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:
     installed(data, "0.9")
@@ -326,7 +326,7 @@ def test_an_unknown_folder_beside_the_versions_is_left_alone(
     assert not data.environment("0.9").root.exists()
 
 
-def test_an_older_version_that_cannot_be_removed_spoils_no_update(
+def test_an_older_version_that_cannot_be_removed_doesnt_fail_an_update(
     data: ProgramData, machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed(data, "0.8")
@@ -342,7 +342,7 @@ def test_an_older_version_that_cannot_be_removed_spoils_no_update(
     assert read_current(data) == Current("1.0", before="0.9")
 
 
-def test_the_log_takes_names_that_are_no_text(tmp_path: Path) -> None:
+def test_the_log_accepts_names_that_are_not_utf_8(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.write("> uv venv /home/j\udcf6rg")
     log.close()

@@ -42,7 +42,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
     return found
 
 
-def test_the_first_update_sets_up_with_the_model(
+def test_the_first_update_installs_with_the_model(
     data: ProgramData, program: Program, made: list[Wanted]
 ) -> None:
     assert update.run(data, program, ["--yes"]) == 0
@@ -51,7 +51,7 @@ def test_the_first_update_sets_up_with_the_model(
     assert not made[1].with_model
 
 
-def test_what_is_installed_is_left_alone(
+def test_an_installed_version_is_not_changed(
     data: ProgramData, program: Program, made: list[Wanted]
 ) -> None:
     installed(data, "1.0")
@@ -62,7 +62,7 @@ def test_what_is_installed_is_left_alone(
     assert not made
 
 
-def test_nobody_to_ask_is_an_error_with_the_command_to_type(
+def test_without_a_terminal_to_ask_the_error_names_the_command(
     data: ProgramData, program: Program
 ) -> None:
     installed(data, "0.9")
@@ -73,7 +73,7 @@ def test_nobody_to_ask_is_an_error_with_the_command_to_type(
         assert caught.value.exit_status == 2
 
 
-def test_a_mirror_is_checked_before_it_is_kept(
+def test_a_mirror_is_checked_before_it_is_saved(
     data: ProgramData, program: Program, made: list[Wanted], tmp_path: Path
 ) -> None:
     with pytest.raises(SetupError, match="is no folder"):
@@ -99,7 +99,7 @@ def test_a_failed_update_says_what_still_runs(
     assert "disk became full" in caught.value.message
 
 
-def test_a_wheel_or_a_folder_is_installed_with_the_versions_beside_it(
+def test_a_wheel_or_a_folder_is_installed_beside_the_other_versions(
     data: ProgramData, program: Program, made: list[Wanted], tmp_path: Path
 ) -> None:
     installed(data, "1.0")
@@ -113,7 +113,7 @@ def test_a_wheel_or_a_folder_is_installed_with_the_versions_beside_it(
     assert made[-1].packages == wheel.parent
 
 
-def test_a_wheel_that_is_looked_at_changes_nothing_of_what_is_installed(
+def test_inspecting_a_wheel_changes_nothing_installed(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     kept = data.wheels / "1.2" / "constraints.txt"
@@ -124,7 +124,7 @@ def test_a_wheel_that_is_looked_at_changes_nothing_of_what_is_installed(
     assert kept.read_text(encoding="utf-8") == "torch==2.13.0\n"
 
 
-def test_versions_packed_in_a_wheel_come_first(
+def test_versions_pinned_in_a_wheel_take_precedence(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     packed = {**OURS, "medusa_core/_resources/constraints.txt": "torch==2.15.0\n"}
@@ -134,7 +134,7 @@ def test_versions_packed_in_a_wheel_come_first(
     assert wanted.constraints.read_text(encoding="utf-8") == "torch==2.15.0\n"
 
 
-def test_a_public_index_is_refused_since_anybody_could_take_the_name_there(
+def test_a_public_index_is_refused_since_anybody_could_register_the_name_there(
     data: ProgramData, program: Program
 ) -> None:
     for host in ("93.184.216.34/simple", "8.8.8.8", "no-such-host.invalid/simple"):
@@ -144,7 +144,7 @@ def test_a_public_index_is_refused_since_anybody_could_take_the_name_there(
 
 
 @pytest.mark.parametrize("name", ["medusa_chat-1.2-py3-none-any.whl", "other-1.0-py3-none-any.whl"])
-def test_what_is_no_wheel_of_ours_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_foreign_wheel_is_refused(tmp_path: Path, name: str) -> None:
     other = make_wheel(tmp_path, "other", "1.0", {})
     for content in (other.read_bytes(), b"", b"PK\x05\x06" + bytes(18), other.read_bytes()[:90]):
         (tmp_path / name).write_bytes(content)
@@ -186,7 +186,7 @@ def publish(folder: Path, version: str, fragment: str = "") -> Path:
     return wheel
 
 
-def test_the_newest_wheel_of_an_index_of_ones_own_is_fetched(
+def test_the_newest_wheel_of_a_private_index_is_downloaded(
     data: ProgramData, program: Program, index: tuple[Path, str]
 ) -> None:
     folder, address = index
@@ -198,7 +198,7 @@ def test_the_newest_wheel_of_an_index_of_ones_own_is_fetched(
         find_update(data, program, address, agrees=False)
 
 
-def test_a_name_and_a_password_in_an_address_are_sent_and_not_shown(
+def test_credentials_in_an_address_are_sent_but_not_shown(
     data: ProgramData,
     program: Program,
     index: tuple[Path, str],
@@ -218,7 +218,7 @@ def test_a_name_and_a_password_in_an_address_are_sent_and_not_shown(
 HASHES = ("sha256", "SHA256", "sha512", "md5", "sha3_256", "blake2b")
 
 
-def test_a_wheel_is_fetched_with_the_hash_that_is_promised_alone(
+def test_a_wheel_is_accepted_only_with_its_published_hash(
     data: ProgramData, program: Program, index: tuple[Path, str]
 ) -> None:
     wheel = make_wheel(index[0], "medusa-chat", "1.9", OURS)
@@ -240,13 +240,13 @@ def test_a_wheel_is_fetched_with_the_hash_that_is_promised_alone(
             find_update(data, program, index[1], agrees=True)
 
 
-def test_what_is_no_address_of_an_index_is_said(data: ProgramData, program: Program) -> None:
+def test_an_invalid_index_address_is_reported(data: ProgramData, program: Program) -> None:
     for address in ("http://[::1/", "https://["):
         with pytest.raises(SetupError, match="is no address"):
             find_update(data, program, address, agrees=True)
 
 
-def test_a_link_that_is_no_address_or_promises_nothing_hides_no_wheel(
+def test_an_invalid_link_hides_no_wheel(
     data: ProgramData, program: Program, index: tuple[Path, str]
 ) -> None:
     wheel = make_wheel(index[0], "medusa-chat", "1.9", OURS)
@@ -256,7 +256,7 @@ def test_a_link_that_is_no_address_or_promises_nothing_hides_no_wheel(
         assert find_update(data, program, index[1], agrees=True).version == "1.9"
 
 
-def test_an_index_without_it_or_without_an_answer_is_said(
+def test_an_index_without_the_package_or_without_an_answer_is_reported(
     data: ProgramData, program: Program, index: tuple[Path, str]
 ) -> None:
     (index[0] / "index.html").write_text("<a href='other-1.whl'>", encoding="utf-8")
@@ -266,7 +266,7 @@ def test_an_index_without_it_or_without_an_answer_is_said(
         find_update(data, program, "http://127.0.0.1:9/simple", agrees=True)
 
 
-def test_a_repair_uses_what_was_kept_of_the_installed_version(
+def test_a_repair_uses_the_stored_wheel_of_the_installed_version(
     data: ProgramData, program: Program, made: list[Wanted], tmp_path: Path
 ) -> None:
     installed(data, "0.9")
@@ -304,7 +304,7 @@ def test_uninstall_names_every_folder_with_its_size_and_keeps_data(
     assert not user_folders().cache.exists()
 
 
-def test_uninstall_deletes_data_only_when_told(data: ProgramData, program: Program) -> None:
+def test_uninstall_deletes_data_only_on_request(data: ProgramData, program: Program) -> None:
     folders = belongings_of_a_user(data)
     (data.root / "foreign.txt").unlink()
     uninstall.run(data, program, ["--yes", "--delete-data"])
@@ -315,7 +315,7 @@ def test_uninstall_deletes_data_only_when_told(data: ProgramData, program: Progr
 @pytest.mark.parametrize(
     ("answers", "program_goes", "data_goes"), [("y y n", True, False), ("n n y", False, True)]
 )
-def test_uninstall_asks_for_each_kind(
+def test_uninstall_asks_for_each_kind_of_data(
     data: ProgramData,
     program: Program,
     monkeypatch: pytest.MonkeyPatch,
@@ -334,7 +334,7 @@ def test_uninstall_asks_for_each_kind(
 
 
 @pytest.mark.parametrize("options", [["--yes"], []], ids=["program", "data"])
-def test_nothing_is_removed_while_the_program_runs(
+def test_uninstall_refuses_while_the_program_runs(
     options: list[str], data: ProgramData, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = belongings_of_a_user(data)
@@ -349,7 +349,7 @@ def test_nothing_is_removed_while_the_program_runs(
     assert all((folder / "file").exists() for folder in folders)
 
 
-def test_a_folder_that_the_user_named_loses_no_cache_unasked(
+def test_a_folder_named_by_the_user_loses_no_cache_unless_requested(
     program: Program,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -386,7 +386,7 @@ def test_folders_that_are_links_to_another_disk_are_named(
     assert not any((disk / "program").iterdir())
 
 
-def test_setting_up_in_a_terminal_asks_for_the_program_and_for_the_model(
+def test_installing_in_a_terminal_asks_about_program_and_model(
     data: ProgramData, program: Program, made: list[Wanted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("installer.bootstrap.terminal", "installer.bootstrap.first_start"):
@@ -401,7 +401,7 @@ def test_setting_up_in_a_terminal_asks_for_the_program_and_for_the_model(
     assert read_current(data) == Current()
 
 
-def test_a_package_without_its_wheel_is_said(data: ProgramData, tmp_path: Path) -> None:
+def test_a_package_without_its_wheel_is_reported(data: ProgramData, tmp_path: Path) -> None:
     program = make_program(tmp_path / "bare")
     program.wheel().unlink()
     with pytest.raises(SetupError, match="holds no wheel"):
@@ -413,7 +413,7 @@ FOREIGN += ("settings.json", "current.json", "versions/.a.old/b", "versions/.a.i
 
 
 @pytest.mark.parametrize("options", [["--yes"], ["--yes", "--delete-data"], []])
-def test_what_was_in_a_linked_folder_before_stays(
+def test_files_that_were_in_a_linked_folder_before_are_kept(
     options: list[str],
     data: ProgramData,
     program: Program,
@@ -438,7 +438,7 @@ def test_what_was_in_a_linked_folder_before_stays(
     assert f"Kept: {data.cache}" in capsys.readouterr().out
 
 
-def test_of_a_linked_folder_all_goes_where_the_user_says_so(
+def test_a_linked_folder_is_emptied_if_the_user_says_so(
     data: ProgramData, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uninstall, "is_conversation", lambda: True)
@@ -451,7 +451,7 @@ def test_of_a_linked_folder_all_goes_where_the_user_says_so(
     assert list((tmp_path / "disk").iterdir()) == []
 
 
-def test_folders_of_the_program_that_are_links_keep_what_they_name(
+def test_linked_folders_of_the_program_keep_their_targets(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     foreign = tmp_path / "disk" / "file"
@@ -466,7 +466,7 @@ def test_folders_of_the_program_that_are_links_keep_what_they_name(
     assert [part for part in parts if (data.root / part).is_symlink()] == []
 
 
-def test_a_log_in_a_linked_folder_of_state_stays_unasked(
+def test_a_log_in_a_linked_state_folder_is_kept_unless_requested(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     foreign = tmp_path / "disk" / "log" / "file"

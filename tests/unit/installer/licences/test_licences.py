@@ -18,12 +18,12 @@ WRITTEN = LAYOUT.licences.read_text(encoding="utf-8")
 ANEW = "run python3 installer licences, and commit"
 
 
-def test_every_part_that_ships_has_its_row() -> None:
+def test_every_shipped_part_has_its_row() -> None:
     for part in (*shipped_parts(LAYOUT.root), *parts_of("programs"), *parts_of("extras")):
         assert row(part) in WRITTEN, ANEW
 
 
-def test_every_package_of_an_installation_has_its_row() -> None:
+def test_every_installed_package_has_its_row() -> None:
     section = WRITTEN.partition("## What is installed")[2].partition("## What extras")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
     pinned, environment = pins(LAYOUT), LAYOUT.environment.site_packages
@@ -37,7 +37,7 @@ def test_every_package_of_an_installation_has_its_row() -> None:
             assert row(part_of(name, found.metadata, version)) == line, ANEW
 
 
-def test_it_says_what_the_lgpl_asks_for() -> None:
+def test_obligations_of_the_lgpl_are_stated() -> None:
     duties = WRITTEN.partition("## What some of them ask for")[2]
     for words in ("Lesser General Public", "replace them", "source is published", "NVIDIA"):
         assert words in duties
@@ -53,14 +53,14 @@ def test_every_extra_that_is_not_pinned_is_named() -> None:
         assert names <= named
 
 
-def test_a_file_of_nobody_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_an_owner_is_refused(tmp_path: Path) -> None:
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources" / "new.bin").write_bytes(b"?")
     with pytest.raises(SetupError, match=r"Nobody knows whose work this is: resources/new\.bin"):
         shipped_parts(tmp_path)
 
 
-def test_a_licence_whose_text_is_lost_is_refused(tmp_path: Path) -> None:
+def test_a_licence_whose_text_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="isn't there: resources"):
         shipped_parts(tmp_path)
 
@@ -73,7 +73,7 @@ def test_a_licence_whose_text_is_lost_is_refused(tmp_path: Path) -> None:
         ("Classifier", "License :: OSI Approved :: MIT License", "MIT"),
     ],
 )
-def test_licences_are_read_where_packages_say_them(field: str, words: str, licence: str) -> None:
+def test_licences_are_read_from_package_metadata(field: str, words: str, licence: str) -> None:
     about = Message()
     about[field] = words
     about["Author-email"] = '"Ada L." <ada@example.org>, Bob <bob@example.org>'
@@ -93,7 +93,7 @@ def test_a_package_without_a_licence_is_refused(words: str) -> None:
     assert "parts.toml" in caught.value.mend
 
 
-def test_a_package_that_is_not_installed_is_told(tmp_path: Path) -> None:
+def test_a_package_that_is_not_installed_is_reported(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     (tmp_path / "installer").mkdir()
     for path in (LAYOUT.pyproject, LAYOUT.constraints):

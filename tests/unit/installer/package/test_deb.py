@@ -72,7 +72,7 @@ def test_the_type_of_gguf_files_is_known_by_name_and_by_content() -> None:
     assert found["icon"].get("name") == deb.APP_ID
 
 
-def test_the_software_centre_is_told_of_this_version_and_its_programs(source: Path) -> None:
+def test_the_software_centre_gets_this_version_and_its_programs(source: Path) -> None:
     path = source / "share" / f"{deb.APP_ID}.metainfo.xml"
     checked_by("appstreamcli", "validate", "--no-net", str(path))
     about = ElementTree.parse(path).getroot()
@@ -87,7 +87,7 @@ def test_the_software_centre_is_told_of_this_version_and_its_programs(source: Pa
     assert all(one.findtext("description/ul/li") for one in about.findall("releases/release"))
 
 
-def test_the_changelog_is_one_that_debian_reads(source: Path) -> None:
+def test_debian_parses_the_changelog(source: Path) -> None:
     path = source / "debian" / "changelog"
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0] == f"medusa-chat ({medusa_core.__version__}) unstable; urgency=medium"
@@ -107,7 +107,7 @@ def test_a_changelog_of_another_version_is_refused(
         deb._releases(Job(LAYOUT, SystemCommands(LAYOUT.root), tmp_path, tmp_path))
 
 
-def test_a_changelog_line_may_be_long_and_hold_marks() -> None:
+def test_a_changelog_line_may_be_long_and_contain_markup() -> None:
     (release, *_) = read_releases(LAYOUT)
     line = "`medusa` " + "does a great many things " * 8
     written = debian_changelog((type(release)("9", release.day, (line,)),), "A <a@b.c>")
@@ -115,7 +115,7 @@ def test_a_changelog_line_may_be_long_and_hold_marks() -> None:
     assert " ".join(written.split("*")[1].split("--")[0].split()) == line.replace("`", "").strip()
 
 
-def test_a_change_may_go_on_in_the_next_line(tmp_path: Path) -> None:
+def test_a_change_may_continue_in_the_next_line(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     text = "# Changelog\n\n## 9.0 (2026-01-02)\n\n- One that\n  goes on.\n- Two.\n"
     (tmp_path / "docs" / "changelog.md").write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_change_may_go_on_in_the_next_line(tmp_path: Path) -> None:
     assert release.lines == ("One that goes on.", "Two.")
 
 
-def test_it_needs_the_libraries_of_the_window_and_the_python_of_the_first_start(
+def test_the_package_depends_on_the_windows_libraries_and_the_first_starts_python(
     source: Path,
 ) -> None:
     control = (source / "debian" / "control").read_text(encoding="utf-8")
@@ -135,7 +135,7 @@ def test_it_needs_the_libraries_of_the_window_and_the_python_of_the_first_start(
     assert {"libegl1", "libxcb-cursor0", "libwayland-client0"} <= set(libraries)
 
 
-def test_what_is_installed_is_what_the_builder_writes(source: Path) -> None:
+def test_installed_files_are_those_that_the_builder_writes(source: Path) -> None:
     lines = (DEBIAN / "medusa-chat.install").read_text(encoding="utf-8").splitlines()
     patterns = [line.split()[0] for line in lines]
     missing = [one for one in patterns if not list(source.glob(one))]
@@ -148,7 +148,7 @@ def test_what_is_installed_is_what_the_builder_writes(source: Path) -> None:
 
 
 @POSIX
-def test_a_launcher_hands_arguments_on_as_they_are(source: Path, tmp_path: Path) -> None:
+def test_a_launcher_passes_arguments_unchanged(source: Path, tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     python.chmod(0o755)
@@ -163,7 +163,7 @@ def test_a_launcher_hands_arguments_on_as_they_are(source: Path, tmp_path: Path)
 
 
 @POSIX
-def test_purge_names_folders_that_stay_and_touches_none(tmp_path: Path) -> None:
+def test_purge_names_remaining_folders_and_touches_none(tmp_path: Path) -> None:
     kept = tmp_path / "ann" / ".local/share/medusa-chat"
     kept.mkdir(parents=True)
     (tmp_path / "system" / ".config/medusa-chat").mkdir(parents=True)
@@ -195,7 +195,7 @@ def test_manual_pages_name_each_command_and_option() -> None:
     assert medusa_core.__version__ in window
 
 
-def test_words_are_no_requests_to_the_typesetter() -> None:
+def test_words_are_not_interpreted_as_roff_requests() -> None:
     assert manual._text(".so /etc/passwd\n'x \\fB -") == "\\&.so /etc/passwd\n\\&'x \\efB \\-"
 
 
@@ -207,7 +207,7 @@ def test_the_apparmor_profile_reports_only_until_somebody_changes_it() -> None:
         checked_by("apparmor_parser", "--skip-kernel-load", "--skip-cache", str(path))
 
 
-def test_a_machine_without_the_tools_is_told_which_packages_have_them(
+def test_without_the_tools_the_message_names_their_packages(
     machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deb, "SYSTEM_PATH", str(tmp_path))
@@ -221,7 +221,7 @@ def test_a_machine_without_the_tools_is_told_which_packages_have_them(
     not all(shutil.which(tool, path=deb.SYSTEM_PATH) for tool in deb.TOOLS),
     reason="needs debhelper and dh-python",
 )
-def test_the_package_builds_and_lintian_has_nothing_to_say(tmp_path: Path) -> None:
+def test_the_package_builds_and_passes_lintian(tmp_path: Path) -> None:
     out, work = tmp_path / "out", tmp_path / "work"
     out.mkdir()
     work.mkdir()

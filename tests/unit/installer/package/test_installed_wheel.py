@@ -136,7 +136,9 @@ def test_the_doctor_finds_everything_of_this_program(installed: Installed) -> No
     assert place.stdout.strip().endswith("site-packages/medusa_core/_resources")
 
 
-def test_it_answers_from_an_empty_folder_and_leaves_nothing_there(installed: Installed) -> None:
+def test_the_program_answers_from_an_empty_folder_and_leaves_nothing_there(
+    installed: Installed,
+) -> None:
     done = installed.run("medusa", "generate", *PROMPT)
     assert "I am Llama-Pebble" in done.stdout, done.stderr
     done = installed.run("medusa", "run", typed=QUESTION)
@@ -144,7 +146,7 @@ def test_it_answers_from_an_empty_folder_and_leaves_nothing_there(installed: Ins
     assert not list(installed.folder.iterdir())
 
 
-def test_a_grammar_is_compiled_in_its_bounded_process(installed: Installed) -> None:
+def test_a_grammar_is_compiled_in_its_sandboxed_process(installed: Installed) -> None:
     schema = installed.home / "schema.json"
     schema.write_text(json.dumps({"enum": ["yes", "no"]}), encoding="utf-8")
     done = installed.run("medusa", "generate", *PROMPT, "--json-schema", str(schema))
@@ -156,12 +158,12 @@ def test_a_command_runs_in_a_process_of_its_own(installed: Installed) -> None:
     assert done.stdout.startswith("0 medusa "), done.stdout + done.stderr
 
 
-def test_the_window_starts_again_from_anywhere(installed: Installed) -> None:
+def test_the_window_restarts_from_any_folder(installed: Installed) -> None:
     done = installed.run("python", "-c", AGAIN)
     assert "usage: medusa-chat" in done.stdout, done.stderr
 
 
-def test_other_programs_are_served(installed: Installed) -> None:
+def test_the_server_answers_other_programs(installed: Installed) -> None:
     server = installed.start("medusa", "serve", "--port", "0")
     try:
         assert server.stdout is not None

@@ -85,7 +85,7 @@ def mac(tmp_path: Path) -> Mac:
     return Mac(tmp_path)
 
 
-def test_the_application_opens_gguf_files_and_takes_them_from_nobody(tmp_path: Path) -> None:
+def test_the_application_opens_gguf_files_without_becoming_their_default(tmp_path: Path) -> None:
     macos.write_bundle(SOURCES, tmp_path / "Contents", medusa_core.__version__)
     told = plistlib.loads((tmp_path / "Contents" / "Info.plist").read_bytes())
     (files,) = told["CFBundleDocumentTypes"]
@@ -98,13 +98,13 @@ def test_the_application_opens_gguf_files_and_takes_them_from_nobody(tmp_path: P
     assert program.stat().st_mode & stat.S_IXUSR
 
 
-def test_the_python_that_is_fetched_is_one_that_the_program_runs_with() -> None:
+def test_the_downloaded_python_is_a_supported_version() -> None:
     project = tomllib.loads(LAYOUT.pyproject.read_text(encoding="utf-8"))["project"]
     oldest, below = re.findall(r"3\.(\d+)", project["requires-python"])
     assert int(oldest) <= int(PYTHON.removeprefix("3.")) < int(below)
 
 
-def test_an_icon_holds_a_picture_for_each_type() -> None:
+def test_an_icon_has_a_picture_for_each_type() -> None:
     pictures = {size: bytes([size % 251]) * size for size in ICNS_TYPES.values()}
     data, place, found = icns_file(pictures), 8, {}
     assert data[:4] == b"icns"
@@ -117,7 +117,7 @@ def test_an_icon_holds_a_picture_for_each_type() -> None:
 
 
 @POSIX
-def test_an_archive_keeps_programs_programs_and_has_the_same_bytes_again(tmp_path: Path) -> None:
+def test_an_archive_keeps_executable_bits_and_is_reproducible(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     (folder / "below").mkdir(parents=True)
     for name, mode in (("below/program", 0o700), ("text", 0o600)):
@@ -174,7 +174,7 @@ def test_without_a_python_it_says_what_to_open(mac: Mac) -> None:
 
 
 @POSIX
-def test_an_intel_mac_is_told_that_it_is_not_served(mac: Mac) -> None:
+def test_an_intel_mac_is_refused_with_a_message(mac: Mac) -> None:
     mac.tool("sysctl", "#!/bin/sh\nexit 1\n")
     done = mac.run(mac.archive / "install.command")
     assert done.returncode == 1

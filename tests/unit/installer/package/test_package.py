@@ -86,14 +86,14 @@ def test_a_format_is_found_by_its_file() -> None:
     assert all(isinstance(one, Format) and one.does for one in all_formats())
 
 
-def test_without_a_format_it_says_which_there_are(
+def test_without_a_format_the_message_lists_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["package", "--out", str(tmp_path)]) == 1
     assert "--sdist" in capsys.readouterr().err
 
 
-def test_a_checkout_without_tools_fetches_the_pinned_ones(
+def test_a_checkout_without_build_tools_downloads_the_pinned_ones(
     machine: FakeMachine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     machine.layout.translations.mkdir(parents=True)
@@ -111,7 +111,7 @@ def test_a_checkout_without_tools_fetches_the_pinned_ones(
     assert "lrelease -silent" in machine.ran("-qm")[0]
 
 
-def test_a_translation_that_does_not_compile_is_no_package(
+def test_a_translation_that_does_not_compile_fails_the_package(
     machine: FakeMachine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     machine.statuses = {"pyside6-lrelease": 1}

@@ -38,7 +38,7 @@ def write_trial(script: Path, name: str, *lines: str) -> None:
 
 
 @pytest.mark.parametrize("path", [SCRIPT, *TRIALS], ids=lambda path: path.name)
-def test_scripts_can_be_read(path: Path) -> None:
+def test_all_scripts_parse(path: Path) -> None:
     assert run(Path("-n"), str(path)).returncode == 0
     if shutil.which("shellcheck"):
         command = ["shellcheck", "--external-sources", "--severity=warning", str(path)]
@@ -55,7 +55,7 @@ def test_help_names_sections_and_options() -> None:
     assert os.access(SCRIPT, os.X_OK)
 
 
-def test_a_section_that_there_isnt_is_refused_before_anything_is_tried(copied: Path) -> None:
+def test_an_unknown_section_is_refused_before_anything_runs(copied: Path) -> None:
     write_trial(copied, "deb", "touch $WORK/tried")
     refused = run(copied, "--deb", "--rpm", "--work", str(copied.parent / "work"))
     assert refused.returncode == 2
@@ -76,7 +76,7 @@ def test_steps_and_sizes_become_a_table(copied: Path) -> None:
     assert "  it is there" in tried.stdout
 
 
-def test_a_step_that_fails_shows_why_ends_its_section_and_not_the_next(copied: Path) -> None:
+def test_a_failed_step_shows_why_ends_its_section_and_the_next_one_runs(copied: Path) -> None:
     write_trial(copied, "deb", "step 'break it' sh -c 'echo because; exit 3'", "touch $WORK/after")
     write_trial(copied, "wheel", "note fine 1 ''")
     work = copied.parent / "work"
@@ -89,7 +89,7 @@ def test_a_step_that_fails_shows_why_ends_its_section_and_not_the_next(copied: P
     assert "break it: failed" in (work / "table.tsv").read_text()
 
 
-def test_what_it_makes_is_removed_unless_it_is_to_be_kept(copied: Path, tmp_path: Path) -> None:
+def test_temporary_files_are_removed_unless_requested(copied: Path, tmp_path: Path) -> None:
     write_trial(copied, "deb", "echo place $WORK")
     tried = run(copied)
     (place,) = [line.split()[1] for line in tried.stdout.splitlines() if line.startswith("place")]

@@ -34,7 +34,7 @@ def test_an_icon_holds_each_picture() -> None:
         assert data[offset : offset + length] == picture
 
 
-def test_files_go_where_they_lay_in_an_order_of_their_own(tmp_path: Path) -> None:
+def test_installed_files_keep_their_folders_in_a_fixed_order(tmp_path: Path) -> None:
     program = tmp_path / "a $b"
     for name in ("launch.py", "installer/b.py", "installer/a.py", "installer/deep/c.py", "uv.exe"):
         (program / name).parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def test_files_go_where_they_lay_in_an_order_of_their_own(tmp_path: Path) -> Non
     ]
 
 
-def test_the_uninstaller_removes_all_that_is_carried() -> None:
+def test_the_uninstaller_removes_all_carried_files() -> None:
     """A folder may hold files of somebody else, so it removes ours by name."""
     body = SCRIPT[SCRIPT.index("Function ${prefix}RemoveProgram") :]
     body = body[: body.index("FunctionEnd")]
@@ -62,7 +62,7 @@ def test_the_uninstaller_removes_all_that_is_carried() -> None:
     assert deleted == carried | made
 
 
-def test_each_key_that_is_written_is_removed() -> None:
+def test_each_registry_key_that_is_written_is_removed() -> None:
     keys = set(re.findall(r'WriteReg\w+ HKCU "(.+?)"', SCRIPT))
     removed = set(re.findall(r'DeleteRegKey HKCU "(.+?)"', SCRIPT))
     values = set(re.findall(r'DeleteRegValue HKCU "(.+?)"', SCRIPT))
@@ -77,7 +77,7 @@ def test_each_key_that_is_written_is_removed() -> None:
 @pytest.mark.parametrize(
     ("version", "numbers"), [("0.2.0", "0.2.0.0"), ("1.0", "1.0.0.0"), ("2.10.3rc4", "2.10.3.0")]
 )
-def test_windows_gets_four_numbers_of_a_version(version: str, numbers: str) -> None:
+def test_windows_gets_a_version_of_four_numbers(version: str, numbers: str) -> None:
     assert windows.version_numbers(version) == numbers
 
 
@@ -94,7 +94,7 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("makensis") is None, reason="NSIS isn't installed")
 @pytest.mark.timeout(1800)
-def test_the_same_files_give_the_same_installer(tmp_path: Path) -> None:
+def test_the_same_files_give_the_same_installer_bytes(tmp_path: Path) -> None:
     built = []
     for name in ("one", "two"):
         job = Job(LAYOUT, SystemCommands(LAYOUT.root), tmp_path / name, tmp_path / f"work-{name}")
@@ -111,7 +111,7 @@ def test_the_same_files_give_the_same_installer(tmp_path: Path) -> None:
     assert (machine, subsystem) == (0x8664, 2)
 
 
-def test_the_script_compiles_where_nsis_is(tmp_path: Path) -> None:
+def test_the_script_compiles_if_nsis_is_installed(tmp_path: Path) -> None:
     """Warnings are errors; what it packs is of no matter here."""
     if shutil.which("makensis") is None:
         pytest.skip("NSIS isn't installed")

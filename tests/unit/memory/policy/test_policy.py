@@ -232,7 +232,7 @@ def brute_force(work: Workload, machine: MachineRates) -> float:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_search_finds_what_brute_force_finds(seed: int) -> None:
+def test_the_policy_search_finds_the_optimum_of_brute_force(seed: int) -> None:
     work, machine = synthetic(seed)
     found = search(work, machine, Rules(cpu_attention=True))
     assert found is not None
@@ -243,7 +243,7 @@ def test_the_search_finds_what_brute_force_finds(seed: int) -> None:
     assert again.rates == pytest.approx(found.forecast.rates)
 
 
-def test_what_fits_the_device_lies_there_and_computing_binds() -> None:
+def test_a_model_that_fits_is_resident_and_bound_by_computation() -> None:
     roomy = replace(MACHINE, device_bytes=80 * GIB)
     found = search(WORK, roomy)
     assert found is not None
@@ -253,13 +253,13 @@ def test_what_fits_the_device_lies_there_and_computing_binds() -> None:
     assert found.policy.num_sequences == WORK.num_prompts
 
 
-def test_what_fits_nowhere_has_no_policy() -> None:
+def test_a_model_that_fits_nowhere_has_no_policy() -> None:
     tiny = replace(MACHINE, device_bytes=GIB, memory_bytes=0, disk_bytes=GIB)
     assert search(WORK, tiny) is None
     assert search(WORK, replace(tiny, device_bytes=WORK.fixed_bytes)) is None
 
 
-def test_something_lies_below_where_all_is_known_to_have_no_room() -> None:
+def test_layers_are_offloaded_if_a_resident_model_has_no_room() -> None:
     found, forced = search(WORK, MACHINE), search(WORK, MACHINE, Rules(must_offload=True))
     assert found is not None
     assert forced is not None
@@ -267,7 +267,7 @@ def test_something_lies_below_where_all_is_known_to_have_no_room() -> None:
     assert forced.policy.weights.below + forced.policy.cache.below > 0
 
 
-def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
+def test_a_slow_disk_is_the_bottleneck_and_a_larger_block_shares_its_reads() -> None:
     slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
     found = search(WORK, slow, Rules(may_offload_cache=False))
     assert found is not None
@@ -279,7 +279,7 @@ def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     assert found.forecast.tokens_per_s > 3 * one.forecast.tokens_per_s
 
 
-def test_what_is_read_beside_computing_comes_slower() -> None:
+def test_reads_beside_computation_are_slower() -> None:
     slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
     alone = replace(slow, to_device=math.inf, from_device=math.inf)
     beside = replace(alone, reading_beside=0.5)
@@ -292,7 +292,7 @@ def test_what_is_read_beside_computing_comes_slower() -> None:
     assert brought[1] == pytest.approx(brought[0])
 
 
-def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_layer() -> None:
+def test_a_cache_is_offloaded_if_that_lets_more_prompts_share_a_layer() -> None:
     tight = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0)
     first, found = search(WORK, tight, Rules(may_offload_cache=False)), search(WORK, tight)
     assert first is not None
@@ -302,7 +302,7 @@ def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_la
     assert found.forecast.tokens_per_s > 1.3 * first.forecast.tokens_per_s
 
 
-def test_activations_below_go_and_come_between_two_computations() -> None:
+def test_offloaded_activations_are_copied_between_computations() -> None:
     machine = replace(MACHINE, memory_bytes=0, to_device=math.inf, from_device=math.inf)
     here = Policy(batch=1, num_batches=4, prompt_rows=512)
     below = replace(here, activations=Shares(0.0, 0.0, 1.0))
@@ -311,7 +311,7 @@ def test_activations_below_go_and_come_between_two_computations() -> None:
     assert took[1] - took[0] == pytest.approx(moved * (1 / machine.from_disk + 1 / machine.to_disk))
 
 
-def test_without_overlap_all_that_is_done_adds_up() -> None:
+def test_without_overlap_all_components_add_up() -> None:
     block, machine = BatchBlock(8, 1, 64, 64), replace(MACHINE, device_bytes=3 * GIB)
     both = [best_for(block, machine, Rules(False, overlaps)) for overlaps in (True, False)]
     assert both[0] is not None
@@ -319,12 +319,12 @@ def test_without_overlap_all_that_is_done_adds_up() -> None:
     assert both[0].forecast.tokens_per_s > both[1].forecast.tokens_per_s
 
 
-def test_a_curve_is_straight_between_its_points_and_goes_on_behind_them() -> None:
+def test_a_rate_curve_is_interpolated_and_extrapolated_linearly() -> None:
     curve = ((1, 2.0), (3, 4.0), (5, 8.0))
     assert [seconds_at(curve, rows) for rows in (0, 1, 2, 4, 5, 6)] == [2, 2, 3, 6, 8, 10]
 
 
-def test_the_command_prints_the_policy_and_writes_what_it_found(
+def test_the_command_prints_the_policy_and_writes_its_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found_machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
@@ -346,7 +346,7 @@ def test_the_command_prints_the_policy_and_writes_what_it_found(
     assert read_policy(reported).weights.disk == found["best"]["policy"]["weights"]["disk"]
 
 
-def test_states_are_no_cache_of_a_token() -> None:
+def test_recurrent_states_are_not_cache_per_token() -> None:
     config = shape_config("qwen3.5-4b")
     formats = resolve_formats(WeightFormats("q4"), "", Hardware("cpu", compiles=True))
     precision = precision_of(formats.compute, torch.device("cpu"))
@@ -370,9 +370,7 @@ def test_states_are_no_cache_of_a_token() -> None:
         ["--new-tokens", "512"],
     ],
 )
-def test_numbers_that_make_no_sense_are_told(
-    more: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_senseless_numbers_are_refused(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--throughput", "--shape", "vicuna-7b", *more]) == 1
     assert "error:" in capsys.readouterr().err
 
@@ -426,7 +424,7 @@ def test_a_file_that_holds_no_policy_is_refused(
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{" * 9999, '{"best": {}}', '{"best": 3}', None])
-def test_a_file_that_is_no_object_is_refused(content: str | None, tmp_path: Path) -> None:
+def test_a_policy_file_that_is_no_object_is_refused(content: str | None, tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     if content is not None:
         path.write_text(content, encoding="utf-8")
@@ -434,7 +432,7 @@ def test_a_file_that_is_no_object_is_refused(content: str | None, tmp_path: Path
         read_policy(path)
 
 
-def test_what_the_engine_cannot_carry_out_is_refused_and_not_searched(tmp_path: Path) -> None:
+def test_policies_that_the_engine_cannot_run_are_refused_and_not_searched(tmp_path: Path) -> None:
     plain = shape_config("vicuna-7b")
     check_policy(POLICY, plain, "cpu", has_disk=True)
     assert rules_of(plain, "cpu").may_offload_cache

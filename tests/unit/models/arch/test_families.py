@@ -32,7 +32,7 @@ from tests.support.models.peer_runs import TOKEN_IDS, our_logits, peer_logits, r
 from tests.support.models.peers import CONFIGS, RENAMED, first_of_family, peer_of
 
 
-def test_every_family_is_compared() -> None:
+def test_every_family_is_compared_with_transformers() -> None:
     compared = {CONFIGS[name]().model_type for name in CONFIGS}
     assert compared | set(RENAMED) == set(arch_registry().names), "CONFIGS or RENAMED of peers.py"
 
@@ -44,7 +44,7 @@ def test_every_compared_model_has_golden_logits() -> None:
 
 
 @pytest.mark.parametrize("model_type", RENAMED)
-def test_a_family_under_another_name_is_the_same(model_type: str, tmp_path: Path) -> None:
+def test_a_family_under_another_model_type_is_the_same(model_type: str, tmp_path: Path) -> None:
     saved(RENAMED[model_type], tmp_path / "one")
     renamed = saved(RENAMED[model_type], tmp_path / "two", model_type=model_type)
     tensors = load_file(renamed / "model.safetensors")
@@ -55,7 +55,7 @@ def test_a_family_under_another_name_is_the_same(model_type: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(("name", "max_shard_size"), by_turns(list(CONFIGS), ["1GB", "30KB"]))
-def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(name: str, max_shard_size: str, tmp_path: Path) -> None:
     peer = peer_of(name)
     peer.save_pretrained(tmp_path, max_shard_size=max_shard_size)
     is_sharded = (tmp_path / "model.safetensors.index.json").exists()
@@ -71,7 +71,7 @@ def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_pa
     ("name", "kind"),
     by_turns(list(CONFIGS), [ResidentRunner, StaticRunner], daily=first_of_family().values()),
 )
-def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
+def test_trees_and_chunks_equal_single_paths_at_the_edges_of_windows(
     name: str, kind: type[ResidentRunner]
 ) -> None:
     resident = runner_of(peer_folder(name), "float64")
@@ -111,7 +111,7 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str) -> None:
     assert num_parameters(config) == model.num_parameters
 
 
-def test_within_the_old_context_longrope_reads_as_transformers_does(tmp_path: Path) -> None:
+def test_within_the_original_context_longrope_equals_transformers(tmp_path: Path) -> None:
     peer = peer_of("phi 4 mini")
     peer.save_pretrained(tmp_path)
     config = ModelFiles.open(tmp_path).config
@@ -123,7 +123,7 @@ def test_within_the_old_context_longrope_reads_as_transformers_does(tmp_path: Pa
 
 
 @pytest.mark.parametrize("prefix", ["language_model.", "model.language_model."])
-def test_of_a_model_that_also_sees_the_text_part_is_read(prefix: str, tmp_path: Path) -> None:
+def test_the_text_part_of_a_multimodal_model_is_loaded(prefix: str, tmp_path: Path) -> None:
     peer = peer_of("gemma 3")
     peer.save_pretrained(tmp_path)
     wanted = our_logits(runner_of(tmp_path), TOKEN_IDS)
@@ -162,14 +162,16 @@ def saved(name: str, folder: Path, **changes: object) -> Path:
         ("qwen 3", {"sliding_window": 64, "use_sliding_window": True}, 64),
     ],
 )
-def test_no_more_context_is_offered_than_a_window_shows(
+def test_the_context_is_limited_to_the_window(
     name: str, changes: dict[str, object], context: int, tmp_path: Path
 ) -> None:
     assert ModelFiles.open(saved(name, tmp_path, **changes)).config.context_tokens == context
 
 
 @pytest.mark.parametrize("model_type", ["their_own", "bert", ""])
-def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_path: Path) -> None:
+def test_an_unsupported_family_is_named_with_the_supported_ones(
+    model_type: str, tmp_path: Path
+) -> None:
     saved("llama 3", tmp_path, model_type=model_type)
     with pytest.raises(ModelError, match=model_type or "unknown") as caught:
         _ = ModelFiles.open(tmp_path).config
@@ -183,27 +185,27 @@ def sizes_of(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if parse_config(sizes_of(name), {}).moe])
-def test_more_experts_than_there_are_are_refused(name: str) -> None:
+def test_more_chosen_experts_than_there_are_is_refused(name: str) -> None:
     sizes = sizes_of(name)
     key = next(key for key in ("top_k_experts", "num_experts_per_tok") if key in sizes)
     with pytest.raises(ModelError, match="each token takes 900 of"):
         parse_config({**sizes, key: 900}, {})
 
 
-def test_a_tensor_that_would_be_left_out_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unused_tensor_is_refused_by_name(tmp_path: Path) -> None:
     # A Qwen2 that says it is a Llama: without the biases its answers would be nonsense.
     saved("qwen 2.5", tmp_path, model_type="llama")
     with pytest.raises(CheckpointError, match=r"6 of the tensors: .*k_proj\.bias"):
         runner_of(tmp_path)
 
 
-def test_a_norm_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_norm_is_named(tmp_path: Path) -> None:
     saved("mistral", tmp_path, model_type="qwen3")
     with pytest.raises(CheckpointError, match="q_norm"):
         runner_of(tmp_path)
 
 
-def test_frequencies_in_the_file_and_heads_beside_the_model_are_no_matter(tmp_path: Path) -> None:
+def test_stored_frequencies_and_heads_beside_the_model_are_ignored(tmp_path: Path) -> None:
     saved("llama 3", tmp_path)
     expected = our_logits(runner_of(tmp_path), TOKEN_IDS)
     tensors = load_file(tmp_path / "model.safetensors")

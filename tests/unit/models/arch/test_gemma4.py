@@ -75,7 +75,7 @@ def loaded(folder: Path, dtype: str = "float64", **formats: Any) -> Target:
 
 
 @pytest.mark.parametrize("place", ["", "disk", "ram", "device"])
-def test_wherever_per_layer_embeddings_lie_scores_are_the_same(
+def test_the_place_of_per_layer_embeddings_changes_no_logit(
     place: str, folder: Path, scores: Tensor
 ) -> None:
     target = loaded(folder, per_layer=place)
@@ -90,7 +90,7 @@ def test_wherever_per_layer_embeddings_lie_scores_are_the_same(
     assert target.weights_bytes <= target.plan.weights_bytes
 
 
-def test_a_card_plans_them_where_they_lie(folder: Path) -> None:
+def test_a_card_plans_per_layer_embeddings_where_they_are(folder: Path) -> None:
     config, budget = ModelFiles.open(folder).config, cuda_budget(8)
 
     def planned(place: str) -> tuple[int, int]:
@@ -111,7 +111,7 @@ def test_another_place_is_refused_by_name() -> None:
         resolve_formats(WeightFormats(per_layer="attic"), "", cuda_budget(8).hardware)
 
 
-def test_a_file_that_became_shorter_is_said(folder: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported(folder: Path, tmp_path: Path) -> None:
     copied = tmp_path / "model"
     copied.mkdir()
     for name in ("config.json", "model.safetensors"):
@@ -123,7 +123,7 @@ def test_a_file_that_became_shorter_is_said(folder: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["f32", "q8_0"])
-def test_of_a_gguf_file_tables_stay_in_its_blocks(kind: str, tmp_path: Path) -> None:
+def test_embedding_tables_of_a_gguf_file_stay_block_quantized(kind: str, tmp_path: Path) -> None:
     stored_peer("gemma4").save_pretrained(tmp_path)
     path = convert(tmp_path, tmp_path / "x.gguf", kind)
     on_disk, in_ram = (loaded(path, "float32", per_layer=place) for place in ("disk", "ram"))
@@ -133,7 +133,7 @@ def test_of_a_gguf_file_tables_stay_in_its_blocks(kind: str, tmp_path: Path) -> 
     assert in_ram.weights_bytes - on_disk.weights_bytes == 320 * row
 
 
-def test_a_file_in_which_far_too_many_layers_share_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_too_many_kv_sharing_layers_is_refused(tmp_path: Path) -> None:
     peer_of("gemma 4 E2B").save_pretrained(tmp_path)
     write_text_files(tmp_path)
     path = convert(tmp_path, tmp_path / "x.gguf")
@@ -147,7 +147,7 @@ def test_a_file_in_which_far_too_many_layers_share_is_refused(tmp_path: Path) ->
     assert peak < 1 << 24
 
 
-def test_layers_read_the_last_of_their_kind_and_hold_nothing(folder: Path) -> None:
+def test_kv_sharing_layers_read_the_last_layer_of_their_kind(folder: Path) -> None:
     config = ModelFiles.open(folder).config
     local, whole = KvShape(1, 8), KvShape(1, 16)
     assert config.layers == (local, local, whole, SharedRows(1), SharedRows(1), SharedRows(2))
@@ -155,7 +155,7 @@ def test_layers_read_the_last_of_their_kind_and_hold_nothing(folder: Path) -> No
     assert [config.mlp_width(layer) for layer in range(6)] == [64] * 3 + [128] * 3
 
 
-def test_keys_of_layers_that_read_others_are_left_out(folder: Path, tmp_path: Path) -> None:
+def test_unused_keys_of_kv_sharing_layers_are_ignored(folder: Path, tmp_path: Path) -> None:
     """Published checkpoints hold them, as they were trained."""
     (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
     tensors, name = load_file(folder / "model.safetensors"), "model.layers.4.self_attn"
@@ -169,7 +169,7 @@ def test_keys_of_layers_that_read_others_are_left_out(folder: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("senses", [{"vision_config": None}, {"audio_config": {"a": 1}}])
-def test_the_text_part_of_one_that_hears_is_read(
+def test_the_text_part_of_a_model_with_audio_is_loaded(
     senses: dict[str, object], folder: Path, scores: Tensor, tmp_path: Path
 ) -> None:
     tensors = load_file(folder / "model.safetensors")
@@ -211,12 +211,14 @@ def test_laws_1_to_3_hold_in_every_format(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["q4", "q4 cache"])
-def test_few_bits_stay_near_the_plain_numbers(name: str, folder: Path, scores: Tensor) -> None:
+def test_quantized_logits_stay_near_the_unquantized_ones(
+    name: str, folder: Path, scores: Tensor
+) -> None:
     found = our_logits(loaded(folder, "float32", **FORMATS[name]).runner, IDS)
     assert 0 < float((found - scores).std()) < 0.5 * float(scores.std())
 
 
-def test_layers_below_the_device_give_the_same(folder: Path, scores: Tensor) -> None:
+def test_offloaded_layers_give_the_same(folder: Path, scores: Tensor) -> None:
     options = with_layers_below(folder, None, LoadOptions("float64"), 1)
     target = load_target(folder, options=options)
     assert isinstance(target.runner, OffloadRunner)
@@ -225,7 +227,7 @@ def test_layers_below_the_device_give_the_same(folder: Path, scores: Tensor) -> 
     assert our_logits(again.runner, IDS).equal(scores)
 
 
-def test_what_was_kept_of_an_earlier_load_is_the_same(folder: Path, tmp_path: Path) -> None:
+def test_a_cached_quantized_model_gives_the_same(folder: Path, tmp_path: Path) -> None:
     formats = WeightFormats("q4", lm_head="q4", per_layer="ram")
     options = LoadOptions("float32", formats=formats, quantized_dir=tmp_path)
     first, second = (load_target(folder, options=options) for _ in range(2))
@@ -237,7 +239,7 @@ def test_what_was_kept_of_an_earlier_load_is_the_same(folder: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("taps", [(), (0, 2, 3, 5, 6)])
 @pytest.mark.parametrize("below", [False, True])
-def test_of_a_prompt_only_the_last_row_goes_through_layers_that_hold_nothing(
+def test_only_the_last_row_of_a_prompt_passes_kv_sharing_layers(
     below: bool, taps: tuple[int, ...], folder: Path
 ) -> None:
     options = LoadOptions("float64")
@@ -267,7 +269,7 @@ def test_of_a_prompt_only_the_last_row_goes_through_layers_that_hold_nothing(
 
 
 @pytest.mark.parametrize("taps", [(), (0, 2, 3, 5, 6)])
-def test_so_does_the_compiled_step_and_its_bits_are_equal(
+def test_in_the_compiled_step_too_and_the_bits_are_equal(
     taps: tuple[int, ...],
 ) -> None:
     wide = WIDE | {"num_kv_shared_layers": 3, "layer_types": [*WIDE["layer_types"]] * 2}
@@ -287,12 +289,12 @@ def test_so_does_the_compiled_step_and_its_bits_are_equal(
         assert runner.extend([5], caches[0]).equal(runner.extend([5], caches[1]))
 
 
-def test_its_layers_cannot_be_with_other_machines(folder: Path) -> None:
+def test_layers_of_gemma_4_cannot_be_on_other_machines(folder: Path) -> None:
     with pytest.raises(ClusterError, match="gemma4_text"):
         load_target(folder, options=LoadOptions("float32", cluster="127.0.0.1:1"))
 
 
-def test_what_layers_share_learns_from_all_of_them(
+def test_shared_kv_layers_get_gradients_from_all_their_readers(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keys that others read get their gradients, though blocks are computed again for them."""
@@ -366,7 +368,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_no_gemma_4_has_is_refused_at_once(name: str) -> None:
+def test_configurations_that_no_gemma_4_has_are_refused_at_once(name: str) -> None:
     started = time.process_time()
     with pytest.raises(ModelError) as caught:
         parse_config(E2B | HOSTILE[name], {})
@@ -375,7 +377,7 @@ def test_what_no_gemma_4_has_is_refused_at_once(name: str) -> None:
     assert len(caught.value.message) < 300
 
 
-def test_each_key_with_senseless_values_is_refused_or_read() -> None:
+def test_each_key_with_senseless_values_is_refused_or_accepted() -> None:
     started = time.process_time()
     values = (None, -1, 0, True, "x", [], {}, 1.5, 1 << 70, ["full_attention"])
     for key, value in product(E2B, values):

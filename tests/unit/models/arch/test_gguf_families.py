@@ -84,7 +84,7 @@ def test_every_architecture_is_compared() -> None:
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_path: Path) -> None:
+def test_tensors_have_the_names_and_values_of_the_checkpoint(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     theirs, ours = (ModelFiles.open(each).checkpoint() for each in (tmp_path, path))
     assert ours.names == theirs.names
@@ -94,7 +94,7 @@ def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_pat
         torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
 
 
-def test_granite_has_gates_of_their_own_in_a_file(tmp_path: Path) -> None:
+def test_gates_of_granite_are_separate_in_a_gguf_file(tmp_path: Path) -> None:
     _, path = saved("granite hybrid with experts", tmp_path)
     theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
     block = "model.layers.1"
@@ -107,7 +107,7 @@ def test_granite_has_gates_of_their_own_in_a_file(tmp_path: Path) -> None:
         assert torch.equal(found, of_one)
 
 
-def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
+def test_experts_of_gpt_oss_are_separate_tensors(tmp_path: Path) -> None:
     _, path = saved("gpt-oss", tmp_path)
     theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
     fused = {name for name in theirs if ".experts." in name}
@@ -125,7 +125,7 @@ def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_sizes_are_those_of_config_json(name: str, tmp_path: Path) -> None:
+def test_sizes_equal_those_of_config_json(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     theirs, ours = ModelFiles.open(tmp_path).config, ModelFiles.open(path).config
     frequencies = [
@@ -173,7 +173,7 @@ def with_separate_gate(block: BlockSpec) -> BlockSpec:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
     peer, path = saved(name, tmp_path)
     theirs = peer_logits(peer, TOKEN_IDS)
     assert float(theirs.abs().max()) > 1
@@ -192,7 +192,9 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), by_turns(list(BLOCKS), ["q8_0", "q4_0"]))
-def test_blocks_give_the_scores_of_their_numbers(name: str, kind: str, tmp_path: Path) -> None:
+def test_block_quantized_logits_equal_the_dequantized_ones(
+    name: str, kind: str, tmp_path: Path
+) -> None:
     peer = peer_of(name)
     rounded(peer, kind)
     peer.save_pretrained(tmp_path)
@@ -215,7 +217,7 @@ def test_blocks_give_the_scores_of_their_numbers(name: str, kind: str, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt-oss"])
-def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -> None:
+def test_llama_cpps_logits_equal_transformers(name: str, tmp_path: Path) -> None:
     """The files are what llama.cpp takes them for; of GPT-OSS it rounds the bounds of yarn."""
     llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python isn't installed")
     peer, path = saved(name, tmp_path)
@@ -264,7 +266,7 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", sorted(MORE))
-def test_what_a_file_says_is_what_config_json_says(name: str, tmp_path: Path) -> None:
+def test_settings_of_a_file_equal_config_json(name: str, tmp_path: Path) -> None:
     peer, path = saved(name, tmp_path)
     found, _, _ = config_of(read_gguf(path))
     wanted, rope = peer.config, peer.config.rope_parameters
@@ -277,7 +279,7 @@ def test_what_a_file_says_is_what_config_json_says(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["llama 3, tied", "phi4, longer"])
-def test_a_file_that_is_only_begun_tells_its_sizes(name: str, tmp_path: Path) -> None:
+def test_a_partial_file_gives_its_sizes(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     whole, size = ModelFiles.open(path).config, path.stat().st_size
     header = min(tensor.start for tensor in read_gguf(path).tensors.values())
@@ -286,7 +288,7 @@ def test_a_file_that_is_only_begun_tells_its_sizes(name: str, tmp_path: Path) ->
     assert replace(started, rope=whole.rope) == whole
 
 
-def test_the_first_of_several_files_tells_the_sizes(tmp_path: Path) -> None:
+def test_the_first_shard_gives_the_sizes(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
     writer.add_uint16("split.count", 2)
     writer.add_token_list([f"token {number}" for number in range(40)])
@@ -328,7 +330,7 @@ def written(
         ("gptj", "isn't known", "llama"),
     ],
 )
-def test_what_is_not_supported_is_told_with_what_to_take(
+def test_an_unsupported_architecture_is_named_with_an_alternative(
     architecture: str, reason: str, instead: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=reason) as caught:
@@ -336,7 +338,7 @@ def test_what_is_not_supported_is_told_with_what_to_take(
     assert instead in caught.value.hint
 
 
-def test_a_mixture_of_llamas_is_no_llama(tmp_path: Path) -> None:
+def test_a_mixtral_is_not_loaded_as_llama(tmp_path: Path) -> None:
     path = written(tmp_path / "x.gguf", "llama", {"llama.expert_count": 8})
     with pytest.raises(ModelError, match="experts"):
         _ = ModelFiles.open(path).config
@@ -359,14 +361,14 @@ def test_a_granite_without_rope_is_refused(tmp_path: Path) -> None:
     ],
     ids=["gemma", "gemma 4", "llama 3", "phi", "gpt-oss"],
 )
-def test_all_ends_of_an_answer_are_found(
+def test_all_end_tokens_of_a_file_are_found(
     tokens: tuple[str, ...], ends: list[int], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "x.gguf", "llama", {"tokenizer.ggml.eos_token_id": 1}, tokens)
     assert config_of(read_gguf(path))[1]["eos_token_id"] == ends
 
 
-def test_the_makers_sampling_is_read(tmp_path: Path) -> None:
+def test_recommended_sampling_is_read_from_the_file(tmp_path: Path) -> None:
     entries = {"temp": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.05}
     path = written(
         tmp_path / "x.gguf", "llama", {f"general.sampling.{k}": v for k, v in entries.items()}
@@ -376,7 +378,7 @@ def test_the_makers_sampling_is_read(tmp_path: Path) -> None:
     assert entries.items() <= found.items()
 
 
-def test_what_sees_and_hears_is_left_out(tmp_path: Path) -> None:
+def test_vision_and_audio_tensors_are_ignored(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "gemma3")
     for name in ("token_embd.weight", "v.blk.0.attn_q.weight", "mm.soft_emb_norm.weight"):
         writer.add_tensor(name, np.zeros((8, 4), np.float32))
@@ -385,7 +387,7 @@ def test_what_sees_and_hears_is_left_out(tmp_path: Path) -> None:
     assert names == {"model.embed_tokens.weight"}
 
 
-def test_windows_are_where_the_file_says(tmp_path: Path) -> None:
+def test_sliding_windows_follow_the_files_pattern(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "gemma3")
     writer.add_block_count(4)
     writer.add_sliding_window_pattern([True, False, False, True])

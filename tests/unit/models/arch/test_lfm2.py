@@ -56,7 +56,7 @@ MOE: dict[str, Any] = {
 }
 
 
-def test_sizes_are_those_of_the_published_model() -> None:
+def test_sizes_equal_those_of_the_published_model() -> None:
     config = parse_config(NEW, {})
     inputs = StateShape(0, 0, 0, 0, channels=2048, conv_width=3)
     assert config.layers == (inputs, inputs, KvShape(8, 64), inputs)
@@ -64,7 +64,7 @@ def test_sizes_are_those_of_the_published_model() -> None:
     assert config.tie_embeddings
 
 
-def test_an_old_configuration_reads_like_a_new_one() -> None:
+def test_an_old_configuration_equals_a_new_one() -> None:
     renamed = ("intermediate_size", "layer_types", "rope_parameters", "tie_word_embeddings")
     old = {key: value for key, value in NEW.items() if key not in renamed}
     old |= {"block_ff_dim": 12288, "full_attn_idxs": [2], "tie_embedding": True, "block_dim": 2048}
@@ -81,7 +81,9 @@ def test_an_old_configuration_reads_like_a_new_one() -> None:
         ({"block_ffn_dim_multiplier": 1.3, "block_multiple_of": 100}, 10700),
     ],
 )
-def test_the_width_of_an_mlp_is_adjusted(adjusting: dict[str, Any], width: int) -> None:
+def test_the_width_of_an_mlp_is_adjusted_as_configured(
+    adjusting: dict[str, Any], width: int
+) -> None:
     assert parse_config(NEW | adjusting, {}).intermediate_size == width
 
 
@@ -102,7 +104,9 @@ def test_the_width_of_an_mlp_is_adjusted(adjusting: dict[str, Any], width: int) 
         ({"norm_eps": -1}, "rms_norm_eps"),
     ],
 )
-def test_a_senseless_configuration_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
+def test_a_senseless_configuration_is_refused_with_a_message(
+    changes: dict[str, Any], said: str
+) -> None:
     """Other values: `test_hostile_configurations`."""
     with pytest.raises(ModelError, match=said):
         parse_config(NEW | changes, {})
@@ -116,12 +120,12 @@ def test_a_senseless_configuration_is_refused_in_words(changes: dict[str, Any], 
         ({"num_dense_layers": -1}, "num_dense_layers"),
     ],
 )
-def test_senseless_experts_are_refused_in_words(changes: dict[str, Any], said: str) -> None:
+def test_senseless_experts_are_refused_with_a_message(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ModelError, match=said):
         parse_config(MOE | changes, {})
 
 
-def test_a_file_whose_attention_has_windows_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_sliding_windows_is_refused(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "lfm2")
     writer.add_block_count(2)
     writer.add_embedding_length(8)
@@ -134,7 +138,7 @@ def test_a_file_whose_attention_has_windows_is_refused(tmp_path: Path) -> None:
         _ = ModelFiles.open(tmp_path / "x.gguf").config
 
 
-def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
+def test_a_router_bias_selects_experts_but_leaves_their_weights() -> None:
     torch.manual_seed(3)
     scores, bias = torch.randn(5, 4, dtype=torch.float64), torch.tensor([0.0, 0.0, 0.0, 9.0])
     routing = RoutingSpec(4, 2, Scoring.SIGMOID, routed_scaling_factor=2.5)
@@ -176,7 +180,7 @@ MESSAGES = user_says("as short as convolutions are")
 
 
 @pytest.mark.parametrize("quant", [name for name in quant_registry().names if "nf4" not in name])
-def test_in_every_weight_format_it_is_about_the_same_model(quant: str, wide: Path) -> None:
+def test_every_weight_format_gives_about_the_same_logits(quant: str, wide: Path) -> None:
     exact = our_logits(load_target(wide, options=LoadOptions("float64", "cpu")).runner, TOKEN_IDS)
     options = LoadOptions("", "cpu", formats=WeightFormats(quant))
     rounded = our_logits(load_target(wide, options=options).runner, TOKEN_IDS).double()
@@ -185,7 +189,7 @@ def test_in_every_weight_format_it_is_about_the_same_model(quant: str, wide: Pat
     assert error < {"int8": 0.2, "q4": 0.9}.get(quant, 0.05)
 
 
-def test_layers_may_lie_on_a_disk(wide: Path) -> None:
+def test_layers_may_be_on_a_disk(wide: Path) -> None:
     options = LoadOptions("float64", "cpu")
     whole = load_target(wide, options=options)
     streamed = load_target(wide, options=with_layers_below(wide, None, options, 1))
@@ -194,7 +198,7 @@ def test_layers_may_lie_on_a_disk(wide: Path) -> None:
     check_same_tokens(decode(whole, SETTINGS, MESSAGES), decode(streamed, SETTINGS, MESSAGES))
 
 
-def test_drafts_change_nothing_beside_a_cache_in_4_bits(wide: Path) -> None:
+def test_drafts_change_no_token_with_a_4_bit_cache(wide: Path) -> None:
     options = LoadOptions("float64", "cpu", formats=WeightFormats(cache="q4"))
     target = load_target(wide, options=options)
     drafted = decode(target, SETTINGS, MESSAGES)

@@ -132,7 +132,7 @@ def row_by_row(
 
 
 @pytest.mark.parametrize(("has_norm", "gates_first"), [(True, True), (True, False), (False, True)])
-def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
+def test_every_row_of_a_tree_equals_the_recurrence_along_its_path(
     has_norm: bool, gates_first: bool
 ) -> None:
     torch.manual_seed(5)
@@ -170,7 +170,7 @@ def test_every_row_of_a_tree_is_the_recurrence_along_its_path(
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_few_bits_give_nearly_the_scores_of_many(name: str, tmp_path: Path) -> None:
+def test_quantized_logits_are_near_the_unquantized_ones(name: str, tmp_path: Path) -> None:
     folder = wide(name, tmp_path / "model")
     plain = our_logits(load_target(folder, None, LoadOptions("float32")).runner, TOKEN_IDS)
     errors = []
@@ -186,7 +186,7 @@ def test_few_bits_give_nearly_the_scores_of_many(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_layers_from_a_disk_give_what_layers_in_memory_give(name: str, tmp_path: Path) -> None:
+def test_layers_from_a_disk_equal_layers_in_memory(name: str, tmp_path: Path) -> None:
     folder, options = wide(name, tmp_path / "model"), LoadOptions("float64", context_tokens=256)
     here = load_target(folder, None, options)
     below = load_target(folder, None, with_layers_below(folder, None, options, 1))
@@ -205,7 +205,7 @@ def test_layers_from_a_disk_give_what_layers_in_memory_give(name: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_layers_with_a_state_stay_on_one_machine(name: str, tmp_path: Path) -> None:
+def test_recurrent_layers_stay_on_one_machine(name: str, tmp_path: Path) -> None:
     peer_of(name).save_pretrained(tmp_path)
     with pytest.raises(ClusterError, match="states"):
         client_config(ModelFiles.open(tmp_path).config)
@@ -214,7 +214,7 @@ def test_layers_with_a_state_stay_on_one_machine(name: str, tmp_path: Path) -> N
 HUGE = {"mamba_n_heads": 4, "mamba_d_head": "auto"}
 
 
-def test_where_all_layers_attend_it_is_the_same_family(tmp_path: Path) -> None:
+def test_a_model_with_attention_in_all_layers_is_the_same_family(tmp_path: Path) -> None:
     config = CONFIGS["bamba"]()
     config.hidden_size, config.mamba_n_heads = 64, 16
     config.attn_layer_indices = list(range(config.num_hidden_layers))
@@ -259,7 +259,7 @@ GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
         ("bamba", {"attn_layer_indices": ["one"]}, "attn_layer_indices"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused_in_words(
+def test_inconsistent_sizes_are_refused_with_a_message(
     name: str, changes: dict[str, Any], why: str, tmp_path: Path
 ) -> None:
     raw = json.loads(CONFIGS[name]().to_json_string(use_diff=False))
@@ -271,7 +271,7 @@ def test_sizes_that_do_not_fit_are_refused_in_words(
     assert caught.value.hint
 
 
-def test_old_words_and_letters_mean_what_new_words_mean(tmp_path: Path) -> None:
+def test_old_layer_names_and_letters_equal_the_new_names(tmp_path: Path) -> None:
     peer_of(NEMOTRON).save_pretrained(tmp_path)
     path = tmp_path / "config.json"
     raw, wanted = json.loads(path.read_text()), ModelFiles.open(tmp_path).config

@@ -69,7 +69,7 @@ MOE = {
 }
 
 
-def test_sizes_are_those_of_the_published_model() -> None:
+def test_sizes_equal_those_of_the_published_model() -> None:
     config = parse_config(WHOLE, {})
     state = StateShape(32, 128, 128, 16, channels=8192, conv_width=4)
     assert config.layers == (state, state, state, KvShape(4, 256)) * 2
@@ -93,7 +93,9 @@ def test_sizes_are_those_of_the_published_model() -> None:
         ({"head_dim": 255}, "pairs"),
     ],
 )
-def test_a_senseless_configuration_is_refused_in_words(changes: dict[str, Any], said: str) -> None:
+def test_a_senseless_configuration_is_refused_with_a_message(
+    changes: dict[str, Any], said: str
+) -> None:
     """Other values: `test_hostile_configurations`."""
     with pytest.raises(ModelError, match=said):
         parse_config(TEXT | changes, {})
@@ -108,12 +110,12 @@ def test_a_senseless_configuration_is_refused_in_words(changes: dict[str, Any], 
         ({"shared_expert_intermediate_size": "wide"}, "intermediate_size"),
     ],
 )
-def test_senseless_experts_are_refused_in_words(changes: dict[str, Any], said: str) -> None:
+def test_senseless_experts_are_refused_with_a_message(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ModelError, match=said):
         parse_config(MOE | changes, {})
 
 
-def test_layers_of_another_kind_than_the_file_says_are_named(tmp_path: Path) -> None:
+def test_layers_of_a_kind_other_than_configured_are_named(tmp_path: Path) -> None:
     path = saved(tmp_path, CONFIGS["qwen 3.5"]()) / "config.json"
     kinds = ["full_attention", "linear_attention", "linear_attention", "linear_attention"]
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_types": kinds}))
@@ -147,7 +149,7 @@ def guessing(folder: Path) -> dict[str, Tensor]:
     return added
 
 
-def test_a_layer_that_guesses_is_left_out_and_keeps_its_names(tmp_path: Path) -> None:
+def test_an_mtp_layer_is_ignored_and_keeps_its_names(tmp_path: Path) -> None:
     saved(tmp_path, dense())
     wanted = our_logits(runner_of(tmp_path), TOKEN_IDS)
     added = guessing(tmp_path)
@@ -162,7 +164,7 @@ def test_a_layer_that_guesses_is_left_out_and_keeps_its_names(tmp_path: Path) ->
         torch.testing.assert_close(found, tensor, atol=1e-6, rtol=0)
 
 
-def test_experts_in_one_tensor_are_those_that_stand_alone(tmp_path: Path) -> None:
+def test_stacked_experts_equal_separate_ones(tmp_path: Path) -> None:
     config = type(CONFIGS["qwen 3.5 with experts"]())(**SHARED_EXPERT)
     saved(tmp_path, config)
     wanted = our_logits(runner_of(tmp_path), TOKEN_IDS)
@@ -181,7 +183,7 @@ def test_experts_in_one_tensor_are_those_that_stand_alone(tmp_path: Path) -> Non
     assert torch.equal(our_logits(runner_of(tmp_path), TOKEN_IDS), wanted)
 
 
-def test_runs_of_rows_are_taken_of_a_tensor() -> None:
+def test_row_ranges_are_read_from_a_tensor() -> None:
     piece = TensorRows("x", 6, first=1, total=12, stride=4)
     assert rows_of(piece, torch.arange(12), HeadRows(4, 4)).tolist() == [1, 2, 5, 6, 9, 10]
     assert TensorRows("x", 4, first=3, total=12, stride=3 * 2).tensor_rows == 12
@@ -205,7 +207,7 @@ def _weights(folder: Path) -> Path:
     return folder / "model.safetensors"
 
 
-def test_heads_that_are_stored_in_tiles_are_read_in_order(tmp_path: Path) -> None:
+def test_tiled_value_heads_are_read_in_order(tmp_path: Path) -> None:
     file, plain = blocks(tmp_path)
     layers = runner_of(file)._model
     assert isinstance(layers, Decoder)
@@ -222,7 +224,7 @@ def test_heads_that_are_stored_in_tiles_are_read_in_order(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("part", ["out_proj", "in_proj_qkv", "in_proj_z", "in_proj_a", "q_proj"])
-def test_an_adapter_beside_heads_in_tiles_adds_what_it_adds(part: str, tmp_path: Path) -> None:
+def test_an_adapter_is_applied_to_tiled_value_heads(part: str, tmp_path: Path) -> None:
     file, plain = blocks(tmp_path)
     before = plain_scores(load_target(file, options=LoadOptions("float32")), TOKEN_IDS)
     summed = copytree(plain, tmp_path / "summed")
@@ -233,7 +235,7 @@ def test_an_adapter_beside_heads_in_tiles_adds_what_it_adds(part: str, tmp_path:
     assert (found - wanted).std() < 0.5 * (before - wanted).std()
 
 
-def test_layers_from_a_disk_give_the_same_scores(tmp_path: Path) -> None:
+def test_layers_from_a_disk_give_the_same_logits(tmp_path: Path) -> None:
     saved(tmp_path / "model", dense(num_hidden_layers=8))
     options = LoadOptions("float64")
     wanted = plain_scores(load_target(tmp_path / "model", options=options), TOKEN_IDS)

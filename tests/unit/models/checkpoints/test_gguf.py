@@ -65,7 +65,7 @@ def pebbles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def test_sizes_are_those_of_the_folder(pebbles: dict[str, Path]) -> None:
+def test_sizes_equal_those_of_the_folder(pebbles: dict[str, Path]) -> None:
     folder, file = ModelFiles.open(demo_model()[0]).config, ModelFiles.open(pebbles["f32"]).config
     for name in ("vocab_size", "hidden_size", "intermediate_size", "num_layers", "num_heads"):
         assert getattr(file, name) == getattr(folder, name)
@@ -78,7 +78,7 @@ def test_sizes_are_those_of_the_folder(pebbles: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
-def test_tensors_are_those_of_the_folder(family: str, tmp_path: Path) -> None:
+def test_tensors_equal_those_of_the_folder(family: str, tmp_path: Path) -> None:
     tiny = TinySpec(model_type=family, seed=5)
     folder = write_tiny(tmp_path / family, tiny)
     ours = ModelFiles.open(folder).checkpoint()
@@ -89,7 +89,7 @@ def test_tensors_are_those_of_the_folder(family: str, tmp_path: Path) -> None:
         assert torch.equal(theirs.floats(name, torch.float32), ours.floats(name, torch.float32))
 
 
-def test_in_full_precision_a_file_answers_as_its_folder(pebbles: dict[str, Path]) -> None:
+def test_an_unquantized_file_answers_like_its_folder(pebbles: dict[str, Path]) -> None:
     model, heads = demo_model()
     options = LoadOptions("float32", "cpu")
     wanted = decode(load_target(model, heads, options), plainly(SETTINGS), PROMPT)
@@ -116,7 +116,7 @@ COMPARED = ("q8_0", "q4_0", "q5_1")
 
 
 @pytest.mark.parametrize("kind", COMPARED)
-def test_blocks_answer_as_their_numbers_do_but_for_ties(
+def test_blocks_answer_like_their_dequantized_weights_except_for_ties(
     kind: str,
     pebbles: dict[str, Path],
     tmp_path: Path,
@@ -137,7 +137,9 @@ def test_blocks_answer_as_their_numbers_do_but_for_ties(
 
 
 @pytest.mark.parametrize("lm_head", ["", "int8"])
-def test_another_format_is_made_of_the_numbers(lm_head: str, pebbles: dict[str, Path]) -> None:
+def test_another_format_is_quantized_from_the_dequantized_weights(
+    lm_head: str, pebbles: dict[str, Path]
+) -> None:
     options = LoadOptions(formats=WeightFormats("int8", lm_head=lm_head))
     target = load_target(pebbles["q8_0"], None, options)
     assert target.formats.linears.name == "int8"
@@ -147,7 +149,7 @@ def test_another_format_is_made_of_the_numbers(lm_head: str, pebbles: dict[str, 
 
 
 @pytest.mark.parametrize("kind", ["iq4_xs", "iq3_xxs", "iq2_xs", "iq1_m", "tq1_0"])
-def test_files_in_codes_of_a_codebook_take_what_was_planned(kind: str, tmp_path: Path) -> None:
+def test_files_with_codebook_types_take_the_planned_memory(kind: str, tmp_path: Path) -> None:
     tiny = write_tiny(tmp_path / "tiny", TinySpec(hidden_size=256, intermediate_size=256))
     target = load_target(write_as_gguf(tiny, tmp_path / "x.gguf", kind))
     assert target.formats.linears.name == kind
@@ -165,7 +167,7 @@ def test_files_in_codes_of_a_codebook_take_what_was_planned(kind: str, tmp_path:
         ("q8_0", "int8"),
     ],
 )
-def test_a_card_takes_what_its_kernels_know(stored: str, taken: str) -> None:
+def test_a_card_gets_block_types_that_its_kernels_support(stored: str, taken: str) -> None:
     card, types = Hardware("cuda", (8, 6)), StoredTypes(stored, "q6_k")
     on_card = resolve_formats(WeightFormats(), "", card, types)
     assert (on_card.linears.name, on_card.lm_head.is_dense) == (taken, True)
@@ -174,7 +176,7 @@ def test_a_card_takes_what_its_kernels_know(stored: str, taken: str) -> None:
     assert pascal.linears.name == "nf4", "it has no products of bytes in bitsandbytes"
 
 
-def test_a_card_keeps_blocks_if_its_kernels_multiply_all_of_them() -> None:
+def test_a_card_keeps_blocks_if_its_kernels_support_all_of_them() -> None:
     kernels = frozenset(("q4_k", "q6_k"))
     for capability, compute in (((6, 1), "float32"), ((7, 5), "float16"), ((8, 6), "bfloat16")):
         card = Hardware("cuda", capability, block_types=kernels)
@@ -186,7 +188,7 @@ def test_a_card_keeps_blocks_if_its_kernels_multiply_all_of_them() -> None:
         assert not resolve_formats(WeightFormats(), "", card, others).keeps_blocks
 
 
-def test_a_small_card_takes_finer_files_in_4_bits() -> None:
+def test_a_small_card_loads_larger_types_in_4_bits() -> None:
     parts = [f"self_attn.{part}_proj" for part in "qkvo"]
     parts += [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
     types = {f"model.layers.{n}.{part}.weight": "q8_0" for n in range(32) for part in parts}
@@ -204,7 +206,7 @@ def mixed(pebbles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     return write_as_gguf(demo_model()[0], path, "q4_0", others={"attn_v": "q8_0", "output": "f16"})
 
 
-def test_parts_of_several_types_are_one_layer(mixed: Path) -> None:
+def test_tensors_of_several_types_form_one_layer(mixed: Path) -> None:
     target = load_target(mixed, None)
     assert target.format_name == "Q4_K_M", "as the library calls the file"
     exact = load_target(mixed, None, LoadOptions("float64", formats=WeightFormats("fp64")))
@@ -214,7 +216,7 @@ def test_parts_of_several_types_are_one_layer(mixed: Path) -> None:
     check_same_but_for_ties(wanted, plain, target, exact, rule_registry().get("greedy"))
 
 
-def test_several_files_are_one_model(pebbles: dict[str, Path], tmp_path: Path) -> None:
+def test_shards_form_one_model(pebbles: dict[str, Path], tmp_path: Path) -> None:
     first, second = write_split(pebbles["q8_0"], tmp_path)
     whole = read_gguf(pebbles["q8_0"])
     for path in (first, second):
@@ -235,7 +237,7 @@ def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]
     assert theirs.encode_prompt(wanted) == ours.encode_prompt(wanted)
 
 
-def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
+def test_an_unsupported_file_is_named(tmp_path: Path) -> None:
     for architecture, says in (("mamba", "'mamba' aren't supported"), ("gemma3n", "'gemma3n'")):
         writer = gguf.GGUFWriter(tmp_path / "x.gguf", architecture)
         writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
@@ -244,7 +246,9 @@ def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
             load_target(tmp_path / "x.gguf")
 
 
-def test_heads_draft_for_blocks_as_for_numbers(pebbles: dict[str, Path]) -> None:
+def test_heads_draft_equally_for_block_quantized_and_dequantized_weights(
+    pebbles: dict[str, Path],
+) -> None:
     model, heads = demo_model()
     settings = GenerateSettings(max_new_tokens=120, drafter="medusa", tree_rows=16)
     taus = []
@@ -256,7 +260,7 @@ def test_heads_draft_for_blocks_as_for_numbers(pebbles: dict[str, Path]) -> None
     assert taus[1] >= 0.95 * taus[0]  # of some texts of their own; the bench has many
 
 
-def test_the_command_line_takes_a_file(
+def test_commands_accept_a_gguf_file(
     pebbles: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(pebbles["q4_0"])
@@ -267,7 +271,7 @@ def test_the_command_line_takes_a_file(
     assert "as Q4_0 on" in capsys.readouterr().out
 
 
-def test_the_bench_takes_a_file_and_says_what_it_lacks(
+def test_bench_accepts_a_gguf_file_and_names_missing_peers(
     pebbles: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = tmp_path / "prompts.jsonl"
@@ -295,7 +299,7 @@ def test_a_load_reads_a_header_once(
     assert read == [pebbles["q4_0"], pebbles["q8_0"]]
 
 
-def test_long_lists_of_texts_are_read_whole_and_no_further(tmp_path: Path) -> None:
+def test_long_string_arrays_are_read_completely_and_no_further(tmp_path: Path) -> None:
     texts = [f"{'ä' * (number % 90)}{number}" for number in range(20_000)]
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
     writer.add_token_list(texts)

@@ -61,13 +61,13 @@ WRONG: dict[str, tuple[str, Add]] = {
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
-def test_a_known_key_of_another_kind_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_known_key_of_another_type_is_refused(name: str, tmp_path: Path) -> None:
     key, add = WRONG[name]
     with pytest.raises(CheckpointError, match=f"{key} isn't"):
         read_gguf(written(tmp_path / "x.gguf", add))
 
 
-def test_unknown_keys_may_be_of_any_kind(tmp_path: Path) -> None:
+def test_unknown_keys_may_have_any_type(tmp_path: Path) -> None:
     path = written(
         tmp_path / "x.gguf",
         lambda w: w.add_uint32("general.finetune", 1),
@@ -86,12 +86,12 @@ def test_unknown_keys_may_be_of_any_kind(tmp_path: Path) -> None:
     ],
     ids=["a factor", "as an integer", "the older key", "that as an integer"],
 )
-def test_positions_are_stretched_by_each_way_to_write_a_factor(add: Add, tmp_path: Path) -> None:
+def test_every_spelling_of_a_rope_scaling_factor_is_read(add: Add, tmp_path: Path) -> None:
     raw, _, _ = config_of(read_gguf(written(tmp_path / "x.gguf", add)))
     assert raw["rope_scaling"] == {"rope_type": "linear", "factor": 4}
 
 
-def test_a_model_that_stretches_nothing_has_no_factor(tmp_path: Path) -> None:
+def test_a_model_without_rope_scaling_has_no_factor(tmp_path: Path) -> None:
     path = written(
         tmp_path / "x.gguf",
         lambda w: w.add_string("llama.rope.scaling.type", "none"),
@@ -119,7 +119,7 @@ UNSUPPORTED: dict[str, Add] = {
 
 @pytest.mark.parametrize("reason", sorted(UNSUPPORTED))
 @pytest.mark.parametrize("architecture", ["llama", "qwen2"])
-def test_what_changes_the_sum_and_is_not_supported_is_refused(
+def test_unsupported_keys_that_change_the_result_are_refused(
     reason: str, architecture: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "x.gguf", UNSUPPORTED[reason], architecture=architecture)
@@ -127,7 +127,7 @@ def test_what_changes_the_sum_and_is_not_supported_is_refused(
         config_of(read_gguf(path))
 
 
-def test_keys_that_say_what_is_done_anyway_are_taken(tmp_path: Path) -> None:
+def test_keys_with_default_values_are_accepted(tmp_path: Path) -> None:
     path = written(
         tmp_path / "x.gguf",
         lambda w: w.add_rope_dimension_count(16),
@@ -148,7 +148,7 @@ def test_keys_that_say_what_is_done_anyway_are_taken(tmp_path: Path) -> None:
     assert config_of(read_gguf(path))[0]["head_dim"] == 16
 
 
-def test_keys_that_single_architectures_read_are_no_others(tmp_path: Path) -> None:
+def test_architecture_specific_keys_are_refused_elsewhere(tmp_path: Path) -> None:
     for architecture, add in (
         ("granite", lambda w: w.add_logit_scale(8.0)),
         ("gemma2", lambda w: w.add_final_logit_softcapping(30.0)),
@@ -158,7 +158,7 @@ def test_keys_that_single_architectures_read_are_no_others(tmp_path: Path) -> No
         assert config_of(read_gguf(path))[0]["head_dim"] == 16
 
 
-def test_a_window_with_angles_of_its_own_is_refused_where_it_has_none(tmp_path: Path) -> None:
+def test_sliding_window_rope_settings_are_refused_without_a_window(tmp_path: Path) -> None:
     adds: list[Add] = [
         lambda w: w.add_sliding_window(64),
         lambda w: w.add_rope_freq_base(1e6),
@@ -171,7 +171,7 @@ def test_a_window_with_angles_of_its_own_is_refused_where_it_has_none(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom"])
-def test_an_end_that_is_no_token_is_refused(name: str, tmp_path: Path) -> None:
+def test_an_eos_id_that_is_no_token_is_refused(name: str, tmp_path: Path) -> None:
     key = f"tokenizer.ggml.{name}_token_id"
     for token_id in (8, 10**9):
         path = written(tmp_path / "x.gguf", lambda w, value=token_id: w.add_uint32(key, value))
@@ -182,7 +182,7 @@ def test_an_end_that_is_no_token_is_refused(name: str, tmp_path: Path) -> None:
         assert (2**32 - 1) not in config_of(read_gguf(path))[1]["eos_token_id"]
 
 
-def test_a_vocabulary_of_words_without_merges_is_refused(tmp_path: Path) -> None:
+def test_a_bpe_vocabulary_without_merges_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="merges are missing"):
         _ = ModelFiles.open(written(tmp_path / "x.gguf", byte_level)).tokenizer
     path = written(tmp_path / "y.gguf", byte_level, lambda w: w.add_token_merges(["a b"]))
@@ -190,9 +190,7 @@ def test_a_vocabulary_of_words_without_merges_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("context", [0, 2**31 - 1])
-def test_a_size_that_makes_no_sense_is_told_by_the_key_of_the_file(
-    context: int, tmp_path: Path
-) -> None:
+def test_a_senseless_size_is_reported_by_its_gguf_key(context: int, tmp_path: Path) -> None:
     path = written(
         tmp_path / "x.gguf",
         lambda w: w.add_context_length(context),
@@ -206,7 +204,7 @@ def test_a_size_that_makes_no_sense_is_told_by_the_key_of_the_file(
     assert "GGUF" in caught.value.hint
 
 
-def test_tokens_whose_kinds_are_missing_are_special_by_their_keys_and_names(tmp_path: Path) -> None:
+def test_tokens_without_types_are_special_by_their_keys_and_names(tmp_path: Path) -> None:
     texts = [
         *_BYTES,
         *("<b", "ST", "STO"),

@@ -70,7 +70,7 @@ def written(path: Path, file_type: int | None = None, **general: str) -> Path:
         ("x.gguf", {}, "x"),
     ],
 )
-def test_a_model_is_called_as_its_maker_says_or_as_its_file(
+def test_a_model_is_named_by_its_metadata_or_its_file(
     file: str, general: dict[str, str], name: str, tmp_path: Path
 ) -> None:
     assert model_name(read_gguf(written(tmp_path / file, **general))) == name
@@ -91,13 +91,13 @@ def test_a_model_is_called_as_its_maker_says_or_as_its_file(
         ("x.gguf", None, ""),
     ],
 )
-def test_types_are_as_the_file_says_or_is_called(
+def test_the_quantization_is_named_by_metadata_or_file_name(
     file: str, number: int | None, kind: str, tmp_path: Path
 ) -> None:
     assert file_type(read_gguf(written(tmp_path / file, number))) == kind
 
 
-def test_what_is_wrong_with_a_file_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_an_error_of_a_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "notes.gguf").write_text("not a model", encoding="utf-8")
     (tmp_path / "empty.gguf").touch()
     whole = written(tmp_path / "x.gguf").read_bytes()

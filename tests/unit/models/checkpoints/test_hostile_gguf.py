@@ -70,19 +70,17 @@ def check_heads(name: str, target: Target, tmp_path: Path, seeds: range) -> int:
 
 
 @pytest.mark.parametrize("name", GGUF_HEADS)
-def test_mutations_of_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
+def test_mutated_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
     assert check_heads(name, target, tmp_path, range(30)) > 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GGUF_HEADS)
-def test_many_mutations_of_heads_are_refused_or_load(
-    name: str, target: Target, tmp_path: Path
-) -> None:
+def test_many_mutated_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
     assert check_heads(name, target, tmp_path, range(30, 330)) > 80
 
 
-def test_every_architecture_of_heads_is_tried() -> None:
+def test_every_architecture_of_heads_is_covered() -> None:
     assert set(gguf_format_registry().names) == set(GGUF_HEADS)
 
 
@@ -115,7 +113,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
-def test_what_is_wrong_is_said(name: str, whole: bytes, tmp_path: Path) -> None:
+def test_an_error_message_names_the_cause(name: str, whole: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.gguf"
     path.write_bytes(HOSTILE[name](whole))
     tracemalloc.start()
@@ -138,7 +136,7 @@ def test_senseless_experts_are_refused(shape: tuple[int, ...], tmp_path: Path) -
         ModelFiles.open(tmp_path / "x.gguf").checkpoint()
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_no_read_past_its_end(
+def test_a_file_that_shrinks_while_it_is_read_causes_no_read_past_its_end(
     whole: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.gguf"

@@ -63,7 +63,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return packed, plain
 
 
-def test_experts_stand_one_by_one_in_either_form(folders: tuple[Path, Path]) -> None:
+def test_experts_are_separate_tensors_in_either_form(folders: tuple[Path, Path]) -> None:
     packed, plain = map(open_folder, folders)
     assert packed.names == plain.names
     for name in plain.names:
@@ -73,7 +73,7 @@ def test_experts_stand_one_by_one_in_either_form(folders: tuple[Path, Path]) -> 
         assert torch.equal(packed.floats(name, torch.float32), numbers)
 
 
-def test_blocks_are_those_of_the_block_type(folders: tuple[Path, Path]) -> None:
+def test_stacked_experts_keep_their_block_type(folders: tuple[Path, Path]) -> None:
     packed = ModelFiles.open(folders[0]).checkpoint()
     name = "model.layers.1.mlp.experts.2.up_proj.weight"
     assert packed.dtype(name) == "mxfp4"
@@ -82,7 +82,7 @@ def test_blocks_are_those_of_the_block_type(folders: tuple[Path, Path]) -> None:
     assert found.unique().numel() > 8
 
 
-def test_both_give_the_scores_of_transformers(folders: tuple[Path, Path]) -> None:
+def test_stacked_and_separate_experts_equal_transformers(folders: tuple[Path, Path]) -> None:
     peer = make_peer("wide", GptOssConfig(**WIDE, **GPT_OSS))
     peer.load_state_dict(type(peer).from_pretrained(folders[1]).state_dict())
     theirs = peer_logits(peer, TOKEN_IDS)[-1]
@@ -92,7 +92,7 @@ def test_both_give_the_scores_of_transformers(folders: tuple[Path, Path]) -> Non
         torch.testing.assert_close(found, theirs, atol=1e-4, rtol=0)
 
 
-def test_on_a_processor_blocks_stay_and_the_plan_knows_them(folders: tuple[Path, Path]) -> None:
+def test_on_a_processor_blocks_are_kept_and_planned(folders: tuple[Path, Path]) -> None:
     config = ModelFiles.open(folders[0]).config
     assert config.packing is not None
     assert config.stored_type("model.layers.0.self_attn.q_proj.weight") == ""
@@ -108,7 +108,9 @@ def test_on_a_processor_blocks_stay_and_the_plan_knows_them(folders: tuple[Path,
 
 @pytest.mark.parametrize("name", ["gate_up_proj_scales", "down_proj_blocks", "gate_up_proj_bias"])
 @pytest.mark.parametrize("change", ["missing", "shorter", "flat"])
-def test_damage_is_named(folders: tuple[Path, Path], name: str, change: str) -> None:
+def test_a_damaged_tensor_of_experts_is_named(
+    folders: tuple[Path, Path], name: str, change: str
+) -> None:
     path = folders[0] / "model.safetensors"
     tensors = load_file(path)
     key = f"model.layers.1.mlp.experts.{name}"

@@ -81,7 +81,7 @@ def followers(learned: EarlierAnswers, *recent: int) -> list[int]:
 # Where a context stood ----------------------------------------------------------------------------
 
 
-def test_answers_dont_run_into_each_other(tmp_path: Path) -> None:
+def test_separate_answers_dont_run_into_each_other(tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("a", (), [1, 2, 3])
     learned.learn("b", (), [4, 5, 6])
@@ -89,7 +89,7 @@ def test_answers_dont_run_into_each_other(tmp_path: Path) -> None:
     assert followers(learned, 2, 3) == followers(learned, 3, 4) == []
 
 
-def test_what_stood_before_an_answer_is_context_and_no_draft(tmp_path: Path) -> None:
+def test_text_before_an_answer_is_context_but_never_drafted(tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("a", [9, 8, 7], [1, 2])
     assert followers(learned, 8, 7) == [1]
@@ -99,7 +99,7 @@ def test_what_stood_before_an_answer_is_context_and_no_draft(tmp_path: Path) -> 
 # What is kept -------------------------------------------------------------------------------------
 
 
-def test_nothing_is_written_before_there_is_something(tmp_path: Path) -> None:
+def test_no_file_is_written_before_there_is_an_answer(tmp_path: Path) -> None:
     learned = learned_in(tmp_path / "learned")
     learned.learn("a", (1,), ())
     learned.refresh()
@@ -107,7 +107,7 @@ def test_nothing_is_written_before_there_is_something(tmp_path: Path) -> None:
     assert not (tmp_path / "learned").exists()
 
 
-def test_answers_are_there_at_the_next_start(tmp_path: Path) -> None:
+def test_learned_answers_are_loaded_at_the_next_start(tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("a", [5], GREETING)
     learned.learn("a", [5], GREETING)  # the same once more is kept once
@@ -119,7 +119,7 @@ def test_answers_are_there_at_the_next_start(tmp_path: Path) -> None:
     assert followers(other, *GREETING[:9]) == []
 
 
-def test_the_least_used_goes_first_when_there_is_too_much(tmp_path: Path) -> None:
+def test_the_least_used_answers_are_dropped_when_the_file_is_full(tmp_path: Path) -> None:
     learned = learned_in(tmp_path, max_tokens=1000)
     texts = [list(range(1000 * number, 1000 * number + 90)) for number in range(30)]
     for number, text in enumerate(texts):
@@ -135,7 +135,7 @@ def test_the_least_used_goes_first_when_there_is_too_much(tmp_path: Path) -> Non
     assert len(learned_in(tmp_path, 1000).texts.numbers) == len(kept)
 
 
-def test_a_file_that_is_too_long_is_read_in_part(tmp_path: Path) -> None:
+def test_a_file_that_is_too_long_is_read_partially(tmp_path: Path) -> None:
     store = store_of(tmp_path, "k")
     for number in range(4):
         store.add(f"conversation {number}", 1, array("i", [number] * 50))
@@ -146,13 +146,13 @@ def test_a_file_that_is_too_long_is_read_in_part(tmp_path: Path) -> None:
     learned.close()
 
 
-def test_an_endless_answer_is_kept_in_part(tmp_path: Path) -> None:
+def test_an_endless_answer_is_saved_partially(tmp_path: Path) -> None:
     learned = learned_in(tmp_path, max_tokens=1000)
     learned.learn("a", (), list(range(5000)))
     assert 400 <= len(learned.texts.array) <= 600
 
 
-def test_two_programs_learn_from_each_other(tmp_path: Path) -> None:
+def test_two_programs_share_learned_answers(tmp_path: Path) -> None:
     one, other = learned_in(tmp_path), learned_in(tmp_path)
     one.learn("a", (), GREETING)
     other.learn("b", (), FAREWELL)
@@ -179,7 +179,7 @@ for number in range(40):
 """
 
 
-def test_two_programs_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_concurrent_writes_of_two_programs_lose_nothing(tmp_path: Path) -> None:
     learned_in(tmp_path).learn("first", (), GREETING)
     commands = [[sys.executable, "-c", WRITER, str(tmp_path), name] for name in "12"]
     children = [subprocess.Popen(command, cwd=ROOT) for command in commands]
@@ -189,7 +189,7 @@ def test_two_programs_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["rubbish", "cut", "empty"])
-def test_a_damaged_file_costs_speed_and_no_answer(
+def test_a_damaged_file_affects_speed_and_no_answer(
     tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Numbers under which the rows of the cut file lead in a circle.
@@ -210,7 +210,7 @@ def test_a_damaged_file_costs_speed_and_no_answer(
     assert sorted(file.name for file in tmp_path.iterdir() if "damaged" in file.name) == []
 
 
-def test_answers_that_cant_be_the_models_are_deleted(tmp_path: Path) -> None:
+def test_answers_with_tokens_of_another_model_are_deleted(tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("a", (), GREETING)
     learned.learn("b", (), FAREWELL)
@@ -225,7 +225,7 @@ def test_answers_that_cant_be_the_models_are_deleted(tmp_path: Path) -> None:
         assert store.conversations() == {"b"}
 
 
-def test_a_full_disk_costs_speed_and_no_answer(
+def test_a_full_disk_affects_speed_and_no_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     learned = learned_in(tmp_path)
@@ -242,7 +242,7 @@ def test_a_full_disk_costs_speed_and_no_answer(
     assert followers(learned, *FAREWELL[:9]) == [FAREWELL[9]]
 
 
-def test_a_folder_that_cant_be_written_costs_speed_and_no_answer(
+def test_a_read_only_folder_affects_speed_and_no_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
@@ -254,7 +254,7 @@ def test_a_folder_that_cant_be_written_costs_speed_and_no_answer(
 # What is forgotten --------------------------------------------------------------------------------
 
 
-def test_of_a_deleted_conversation_no_byte_stays(tmp_path: Path) -> None:
+def test_no_byte_of_a_deleted_conversation_remains(tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     for number in range(30):
         learned.learn(f"other-{number}", (), range(1000 * number, 1000 * number + 300))
@@ -275,7 +275,7 @@ def test_of_a_deleted_conversation_no_byte_stays(tmp_path: Path) -> None:
     assert b"stays" not in bytes_of(tmp_path)
 
 
-def test_what_was_dropped_for_room_leaves_no_byte_after_a_deletion(tmp_path: Path) -> None:
+def test_dropped_answers_leave_no_byte_after_a_deletion(tmp_path: Path) -> None:
     learned = learned_in(tmp_path, max_tokens=400)
     learned.learn("gone", (), GREETING)
     for number in range(20):
@@ -284,7 +284,7 @@ def test_what_was_dropped_for_room_leaves_no_byte_after_a_deletion(tmp_path: Pat
     assert packed(GREETING[:4]) not in bytes_of(tmp_path)
 
 
-def test_strangers_are_forgotten_at_the_next_start(tmp_path: Path) -> None:
+def test_answers_of_unknown_conversations_are_deleted_at_the_next_start(tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("known", (), FAREWELL)
     learned.learn("deleted meanwhile", (), GREETING)
@@ -296,7 +296,7 @@ def test_strangers_are_forgotten_at_the_next_start(tmp_path: Path) -> None:
     assert packed(GREETING[:4]) not in bytes_of(tmp_path)
 
 
-def test_a_file_that_cant_be_opened_doesnt_keep_others_from_forgetting(tmp_path: Path) -> None:
+def test_a_file_that_cant_be_opened_doesnt_prevent_deletion_in_others(tmp_path: Path) -> None:
     learned_in(tmp_path, key="model").learn("gone", (), GREETING)
     (tmp_path / "a.db").mkdir()
     with pytest.raises(MedusaError):
@@ -307,7 +307,7 @@ def test_a_file_that_cant_be_opened_doesnt_keep_others_from_forgetting(tmp_path:
 # Which model it is --------------------------------------------------------------------------------
 
 
-def test_a_model_has_one_key_wherever_it_lies(tmp_path: Path) -> None:
+def test_a_model_has_one_key_wherever_it_is_stored(tmp_path: Path) -> None:
     one, other = tmp_path / "one" / "m.bin", tmp_path / "other" / "m.bin"
     for path in (one, other):
         path.parent.mkdir()
@@ -323,7 +323,7 @@ def test_a_model_has_one_key_wherever_it_lies(tmp_path: Path) -> None:
 # The source ---------------------------------------------------------------------------------------
 
 
-def test_what_was_drafted_and_right_counts_as_used(load: LoadTarget, tmp_path: Path) -> None:
+def test_accepted_drafts_count_as_use(load: LoadTarget, tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("a", (), [1, 2, 3, 4])
     learned.learn("b", (), [5, 6, 7, 8])
@@ -339,7 +339,7 @@ def test_what_was_drafted_and_right_counts_as_used(load: LoadTarget, tmp_path: P
         assert oldest.token_ids.tolist() == [5, 6, 7, 8]
 
 
-def test_the_text_comes_first_and_what_knows_more_of_the_context_before_it(
+def test_the_current_text_precedes_earlier_answers_unless_their_context_is_longer(
     tmp_path: Path,
 ) -> None:
     learned = learned_in(tmp_path)
@@ -357,7 +357,7 @@ def test_the_text_comes_first_and_what_knows_more_of_the_context_before_it(
     assert drafted(2, 3, 9, 7, 1, 2, 3) == [4], "a longer one in an earlier answer"
 
 
-def test_what_is_forgotten_while_an_answer_is_written_isnt_counted_as_used(
+def test_answers_deleted_while_drafting_arent_counted_as_used(
     load: LoadTarget, tmp_path: Path
 ) -> None:
     learned = learned_in(tmp_path)
@@ -399,7 +399,7 @@ def answer(target: Target, settings: GenerateSettings, updates_datastore: bool) 
 SETTINGS = GenerateSettings(drafter="suffix", max_new_tokens=60)
 
 
-def test_the_second_answer_is_drafted_by_the_first(folder: Path, tmp_path: Path) -> None:
+def test_the_second_answer_is_drafted_from_the_first(folder: Path, tmp_path: Path) -> None:
     target = loaded(folder, tmp_path / "learned")
     first = answer(target, SETTINGS, updates_datastore=False)
     assert not (tmp_path / "learned").exists()
@@ -416,7 +416,7 @@ def test_the_second_answer_is_drafted_by_the_first(folder: Path, tmp_path: Path)
     assert answer(forgetful, SETTINGS, updates_datastore=False).num_steps == first.num_steps
 
 
-def test_what_was_said_and_phrases_draft_together(load: LoadTarget) -> None:
+def test_earlier_answers_and_phrases_draft_together(load: LoadTarget) -> None:
     target = load("learned", "float64")
     spec = drafter_registry().get("phrases")
     assert spec.sources == ("phrases", "suffix")

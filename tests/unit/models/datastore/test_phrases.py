@@ -37,7 +37,7 @@ from tests.support.models.tiny import write_tiny
 # The table ----------------------------------------------------------------------------------------
 
 
-def test_the_longest_known_context_counts() -> None:
+def test_the_longest_known_context_is_used() -> None:
     phrases = table({(7,): {1: 0.6, 2: 0.2}, (5, 7): {3: 1.0}, (9, 8, 5, 7): {4: 0.8}}, longest=4)
     assert [one.token_id for one in phrases.followers([7])] == [1, 2]
     assert [one.token_id for one in phrases.followers([7, 6, 5])] == [1, 2]
@@ -57,7 +57,7 @@ def test_all_contexts_of_a_large_table_are_found() -> None:
     assert unknown < 5  # by chance one in two hundred thousand is taken for another
 
 
-def test_a_written_table_is_read_again(tmp_path: Path) -> None:
+def test_a_written_phrase_table_is_read_again(tmp_path: Path) -> None:
     for num_tokens in (300, 128_000):
         contexts = random.Random(4).sample(range(num_tokens), 90)
         phrases = table({(one,): {num_tokens - 1: 0.5, one: 0.3} for one in contexts})
@@ -129,7 +129,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_table_is_refused_with_what_to_do(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_phrase_table_is_refused_with_a_remedy(damage: str, tmp_path: Path) -> None:
     write_tiny(tmp_path)
     write_phrases(random_table(random.Random(5), 9), tmp_path)
     DAMAGES[damage](tmp_path / FILE)
@@ -142,7 +142,7 @@ def test_a_damaged_table_is_refused_with_what_to_do(damage: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("level", [0, 1, 3])
-def test_compiled_and_in_python_the_same_is_said(level: int) -> None:
+def test_compiled_and_python_lookups_agree(level: int) -> None:
     rng = random.Random(level)
     num_said = 0
     for _ in range(20):
@@ -163,7 +163,7 @@ def test_compiled_and_in_python_the_same_is_said(level: int) -> None:
     assert num_said > 300
 
 
-def test_what_finds_no_room_is_left_out() -> None:
+def test_contexts_without_room_are_omitted() -> None:
     phrases = table({(1,): dict.fromkeys(range(200), 0.004)})
     many = Paths(100, 1, array("i", [1] * 100))
     library = native_library()
@@ -175,7 +175,7 @@ def test_what_finds_no_room_is_left_out() -> None:
     assert found.counts[19:22] == array("i", [200, 0, 0])
 
 
-def test_phrases_alone_go_six_tokens_ahead(tiny: Target) -> None:
+def test_phrases_alone_draft_six_tokens(tiny: Target) -> None:
     target = replace(tiny, phrases=table({(1,): {1: 1.0}}))
     drafter = drafter_registry().get("phrases").build(target, RowBudget(40))
     drafter.begin([1])

@@ -39,7 +39,7 @@ def tail_of(token_ids: list[int]) -> array[int]:
 
 
 @given(st.lists(TOKENS, min_size=1, max_size=4), TOKENS)
-def test_the_longest_contexts_are_found_as_by_a_search_of_all_texts(
+def test_the_longest_contexts_equal_those_of_a_full_search(
     texts: list[list[int]], tail: list[int]
 ) -> None:
     searched = array_of(*texts)
@@ -58,7 +58,7 @@ def test_the_longest_contexts_are_found_as_by_a_search_of_all_texts(
 
 
 @given(TOKENS, st.lists(st.integers(1, 20), max_size=8), st.integers(0, 60))
-def test_texts_that_grow_and_are_cut_are_as_if_they_had_been_written_so(
+def test_texts_that_grow_and_are_truncated_equal_texts_built_at_once(
     token_ids: list[int], parts: list[int], length: int
 ) -> None:
     grown, at = SuffixArray(), 0
@@ -76,7 +76,7 @@ def test_texts_that_grow_and_are_cut_are_as_if_they_had_been_written_so(
             assert found == wanted
 
 
-def test_what_goes_on_with_a_token_is_what_a_search_would_find() -> None:
+def test_continuations_of_a_token_equal_those_of_a_full_search() -> None:
     rng = random.Random(5)
     text = [rng.randrange(3) for _ in range(400)]
     searched, num_found = array_of(text), 0
@@ -95,14 +95,14 @@ def test_what_goes_on_with_a_token_is_what_a_search_would_find() -> None:
     assert array_of([1, 2], [3]).advance(Found([1], [1], [2]), 2) == NO_MATCHES, "a text ends there"
 
 
-def test_tokens_that_are_context_alone_arent_told() -> None:
+def test_context_only_tokens_are_never_drafted() -> None:
     searched = SuffixArray()
     searched.add_text([9, 8, 7, 1, 2], 3)
     assert searched.search(tail_of([9, 8])) == NO_MATCHES
     assert searched.search(tail_of([8, 7])).token_ids == [1]
 
 
-def test_answers_are_forgotten_and_the_others_are_found_still() -> None:
+def test_answers_can_be_removed_and_others_are_still_found() -> None:
     texts = AnswerTexts()
     for number in range(300):
         ids = array("i", range(1000 * number, 1000 * number + 60))
@@ -122,7 +122,7 @@ def test_answers_are_forgotten_and_the_others_are_found_still() -> None:
 # How far it is trusted ----------------------------------------------------------------------------
 
 
-def test_what_was_right_so_far_is_trusted_more() -> None:
+def test_a_source_that_was_right_gets_higher_probabilities() -> None:
     trust, other = FollowerStats(), FollowerStats()
     found, longer = Found([7], [4], [5]), Found([7], [DEPTH], [5])
     for _ in range(50):
@@ -135,7 +135,7 @@ def test_what_was_right_so_far_is_trusted_more() -> None:
     assert trust.probabilities(longer)[5] > 0.9
 
 
-def test_what_followed_often_and_behind_more_is_likelier() -> None:
+def test_frequent_continuations_of_longer_contexts_get_higher_probabilities() -> None:
     trust = FollowerStats()
     alike = trust.probabilities(Found([1, 2, 3], [2, 2, 2], [3, 3, 4]))
     assert alike[3] == pytest.approx(2 * alike[4])

@@ -105,7 +105,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", LORAS)
-def test_merged_it_is_what_the_papers_equation_says(name: str, model: Path, tmp_path: Path) -> None:
+def test_a_merged_adapter_equals_the_papers_equation(
+    name: str, model: Path, tmp_path: Path
+) -> None:
     added = lora_for(model, tmp_path / "lora", LORAS[name])
     merged = copytree(model, tmp_path / "merged")
     merge_slowly(merged, added)
@@ -121,7 +123,7 @@ def test_merged_it_is_what_the_papers_equation_says(name: str, model: Path, tmp_
         *("qwen3_5_text", "qwen3_next", "bamba", "falcon_h1", "nemotron_h"),
     ],
 )
-def test_it_fits_families_of_other_names_and_orders(family: str, tmp_path: Path) -> None:
+def test_adapters_fit_families_with_other_names_and_orders(family: str, tmp_path: Path) -> None:
     name = next(name for name in CONFIGS if CONFIGS[name]().model_type == family)
     peer_of(name).save_pretrained(tmp_path / "model")
     write_text_files(tmp_path / "model")
@@ -179,7 +181,9 @@ PackedPair = Callable[[str], tuple[Path, Path, Path]]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_beside_quantized_weights_it_adds_what_it_adds(way: str, packed_pair: PackedPair) -> None:
+def test_an_unmerged_adapter_beside_quantized_weights_adds_its_product(
+    way: str, packed_pair: PackedPair
+) -> None:
     packed, lora, summed = packed_pair(way)
     wanted = scores(summed, "float64")
     halved = scores(summed, "bfloat16", formats=WeightFormats("bf16"))
@@ -189,9 +193,7 @@ def test_beside_quantized_weights_it_adds_what_it_adds(way: str, packed_pair: Pa
 
 
 @pytest.mark.parametrize("name", LORAS)
-def test_beside_a_layer_it_is_what_merged_it_would_be(
-    name: str, model: Path, tmp_path: Path
-) -> None:
+def test_an_unmerged_adapter_equals_a_merged_one(name: str, model: Path, tmp_path: Path) -> None:
     added = lora_for(model, tmp_path, LORAS[name])
     config, precision = ModelFiles.open(model).config, precision_of("float64", torch.device("cpu"))
     adapter = Adapter(tmp_path, config)
@@ -217,7 +219,7 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
 
 
 @pytest.mark.parametrize(("way", "dtype"), by_turns(list(WAYS), ["float32", "bfloat16"]))
-def test_the_plan_counts_what_lies_beside_to_the_byte(
+def test_the_plan_counts_an_unmerged_adapter_to_the_byte(
     way: str, dtype: str, packed_pair: PackedPair
 ) -> None:
     packed, lora, _ = packed_pair(way)
@@ -230,7 +232,7 @@ def test_the_plan_counts_what_lies_beside_to_the_byte(
 
 
 @pytest.mark.parametrize("quant", ["", "int8", "q4"])
-def test_merged_it_takes_no_memory_and_is_merged_before_weights_are_rounded(
+def test_a_merged_adapter_takes_no_memory_and_is_merged_before_quantization(
     quant: str, model: Path, tmp_path: Path
 ) -> None:
     added = lora_for(model, tmp_path / "lora")
@@ -285,7 +287,7 @@ def check_laws(
 @pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("drafter", ["medusa", "oracle"])
 @pytest.mark.parametrize("way", WAYS)
-def test_laws_1_to_3_hold_to_the_bit_with_an_adapter_beside(
+def test_laws_1_to_3_hold_bit_for_bit_with_an_unmerged_adapter(
     way: str, drafter: str, rule: RuleSpec, packed_pair: PackedPair, tmp_path: Path
 ) -> None:
     packed, lora, _ = packed_pair(way)
@@ -296,7 +298,7 @@ def test_laws_1_to_3_hold_to_the_bit_with_an_adapter_beside(
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "oracle"])
-def test_torch_alone_decodes_with_an_adapter_beside_as_well(
+def test_torch_decodes_with_an_unmerged_adapter_as_well(
     drafter: str,
     packed_pair: PackedPair,
     tmp_path: Path,
@@ -327,14 +329,16 @@ def test_torch_alone_decodes_with_an_adapter_beside_as_well(
     check_sources(run)
 
 
-def test_without_it_the_target_is_as_it_was(model: Path, tmp_path: Path) -> None:
+def test_unloading_an_adapter_restores_the_target(model: Path, tmp_path: Path) -> None:
     before = scores(model, "")
     lora_for(model, tmp_path / "lora")
     assert not torch.equal(scores(model, "", tmp_path / "lora"), before)
     assert torch.equal(scores(model, ""), before)
 
 
-def test_kept_models_with_and_without_it_are_not_mistaken(model: Path, tmp_path: Path) -> None:
+def test_cached_models_with_and_without_an_adapter_are_distinguished(
+    model: Path, tmp_path: Path
+) -> None:
     lora_for(model, tmp_path / "one")
     lora_for(model, tmp_path / "two", LoraSpec(seed=32))
     kept = tmp_path / "kept"
@@ -351,7 +355,9 @@ def test_kept_models_with_and_without_it_are_not_mistaken(model: Path, tmp_path:
     assert not torch.equal(first["one"], first["two"])
 
 
-def test_what_is_learned_and_measured_is_kept_apart(model: Path, tmp_path: Path) -> None:
+def test_learned_rates_and_measurements_are_separate_per_adapter(
+    model: Path, tmp_path: Path
+) -> None:
     lora_for(model, tmp_path / "lora")
     options = LoadOptions("float32", "cpu", datastore_dir=tmp_path / "learned")
     with_it = replace(options, adapter_dir=tmp_path / "lora")
@@ -434,7 +440,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_no_plain_lora_for_it_is_refused_in_words(
+def test_an_unsupported_adapter_is_refused_with_a_message(
     name: str, model: Path, tmp_path: Path
 ) -> None:
     change, words = HOSTILE[name]
@@ -450,7 +456,7 @@ def test_what_is_no_plain_lora_for_it_is_refused_in_words(
 
 @pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
 @pytest.mark.parametrize("how", ["gone", "cut", "text"])
-def test_a_damaged_folder_is_refused_in_words(
+def test_a_damaged_adapter_folder_is_refused_with_a_message(
     name: str, how: str, model: Path, tmp_path: Path
 ) -> None:
     lora_for(model, tmp_path)
@@ -464,7 +470,7 @@ def test_a_damaged_folder_is_refused_in_words(
     assert caught.value.hint
 
 
-def test_a_pickle_is_not_opened(model: Path, tmp_path: Path) -> None:
+def test_an_adapter_pickle_is_not_opened(model: Path, tmp_path: Path) -> None:
     lora_for(model, tmp_path)
     (tmp_path / "adapter_model.safetensors").rename(tmp_path / "adapter_model.bin")
     with pytest.raises(AdapterError) as caught:
@@ -482,14 +488,14 @@ def test_a_pickle_is_not_opened(model: Path, tmp_path: Path) -> None:
         (r"model\.layers\.[01]\..*", "model.layers.2.mlp.up_proj", False),
     ],
 )
-def test_patterns_name_layers_as_pefts_do(pattern: str, layer: str, fits: bool) -> None:
+def test_layer_patterns_match_as_in_peft(pattern: str, layer: str, fits: bool) -> None:
     raw = {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "rank_pattern": {pattern: 2}}
     found = parse_lora_config(raw)
     assert found.rank_of(layer) == (2 if fits else 8)
     assert found.scale_of(layer) == 16 / found.rank_of(layer)
 
 
-def test_its_tensors_may_carry_the_adapters_name(model: Path, tmp_path: Path) -> None:
+def test_tensors_may_contain_the_adapters_name(model: Path, tmp_path: Path) -> None:
     lora_for(model, tmp_path / "plain")
     tensors = load_file(tmp_path / "plain" / "adapter_model.safetensors")
     named = {n.replace(".weight", ".default.weight"): t for n, t in tensors.items()}
@@ -498,7 +504,7 @@ def test_its_tensors_may_carry_the_adapters_name(model: Path, tmp_path: Path) ->
     assert torch.equal(*found)
 
 
-def test_a_command_takes_it(
+def test_commands_accept_an_adapter(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lora_for(model, tmp_path)

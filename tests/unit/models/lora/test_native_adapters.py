@@ -64,7 +64,7 @@ def adapter_of(rank: int, dtype: torch.dtype) -> tuple[NativeAdapter, Tensor]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("is_in_blocks", [False, True], ids=["panels", "blocks"])
 @pytest.mark.parametrize("rank", [1, 13, 32, 200])
-def test_a_layer_adds_what_its_adapter_says_row_by_row(
+def test_a_compiled_layer_adds_its_adapters_product_row_by_row(
     path: Path, dtype: torch.dtype, is_in_blocks: bool, rank: int
 ) -> None:
     (adapter, product), plain = adapter_of(rank, dtype), linear_of(path, is_in_blocks)
@@ -82,7 +82,7 @@ def test_a_layer_adds_what_its_adapter_says_row_by_row(
     assert torch.equal(layer.run(x[:1], workers.prefill), y[:1])
 
 
-def test_a_layer_and_its_adapter_are_made_again_elsewhere() -> None:
+def test_a_layer_with_an_adapter_can_be_rebuilt_on_another_machine() -> None:
     adapter, _ = adapter_of(13, torch.float32)
     layer = linear_of(libraries()[0], False).with_adapter(adapter)
     layout, x = layer.layout(), torch.randn(3, INPUTS)
@@ -118,7 +118,7 @@ FAMILIES: dict[str, tuple[LoraSpec, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_families_with_an_adapter_are_as_with_merged_weights_and_no_cut_changes_a_bit(
+def test_families_with_an_adapter_equal_merged_weights_and_no_chunking_changes_a_bit(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide_peer(name).save_pretrained(tmp_path / "model")

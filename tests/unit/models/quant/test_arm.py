@@ -65,7 +65,7 @@ def layer_of(kind: str) -> NativeLinear:
 
 @pytest.mark.parametrize("rows", [1, 5, 13])
 @pytest.mark.parametrize("kind", KINDS)
-def test_products_are_those_of_this_machine(
+def test_products_on_arm_equal_those_of_this_machine(
     kind: str, rows: int, programs: dict[str, Path], tmp_path: Path
 ) -> None:
     layer = layer_of(kind)

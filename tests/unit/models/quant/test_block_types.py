@@ -40,14 +40,14 @@ def test_the_sizes_are_those_of_the_format(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(BLOCK_TYPES) - {"q2_k", "q3_k"}))
-def test_the_compiled_step_holds_them_as_small_as_their_file_or_in_4_bits(name: str) -> None:
+def test_the_compiled_step_stores_weights_as_small_as_their_file_or_in_4_bits(name: str) -> None:
     sizes = block_type(name).sizes
     four_bits = (288 * 8 + 32) * 64 * 1024 // (16 * 256)
     stored = int(1.03 * 64 * sizes.row_bytes(1024))
     assert sizes.tiles.nbytes(64, 1024) <= max(stored, four_bits)
 
 
-def test_codebooks_are_those_of_the_gguf_package() -> None:
+def test_codebooks_equal_those_of_the_gguf_package() -> None:
     for name, of in CODEBOOKS.items():
         of.dequantize(random_blocks("iq1_s" if name == "iq1" else name, 1, 256).numpy())  # makes it
         assert of.grid is not None
@@ -63,6 +63,6 @@ def test_every_exponent_of_mxfp4_is_that_power_of_two(exponent: int) -> None:
     assert block_type("mxfp4").dequantize(stored)[0, 0].item() == 2.0 ** (exponent - 127)
 
 
-def test_a_type_that_is_not_read_is_named() -> None:
+def test_an_unsupported_block_type_is_named() -> None:
     with pytest.raises(CheckpointError, match="Q1_0"):
         block_type("q1_0")

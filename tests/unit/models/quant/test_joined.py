@@ -14,7 +14,9 @@ PIECES = [(weight_formats().get(name), rows) for name, rows in (("q4_0", 64), ("
 
 
 @pytest.mark.parametrize("is_compiled", [True, False])
-def test_a_joined_layer_is_its_parts(is_compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_joined_layer_equals_its_parts(
+    is_compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weight, bias = torch.randn(96, 128), torch.randn(96)
     spec = joined_format(PIECES)
     tensors = spec.quantize(weight)
@@ -33,7 +35,7 @@ def test_a_joined_layer_is_its_parts(is_compiled: bool, monkeypatch: pytest.Monk
     assert layer.nbytes == spec.nbytes(96, 128, "cpu") + bias.nbytes
 
 
-def test_a_joined_format_asks_what_its_parts_ask() -> None:
+def test_a_joined_format_requires_what_its_parts_require() -> None:
     spec = joined_format(PIECES)
     assert spec.name == "q4_0+int8"
     assert spec.bits == pytest.approx((64 * 4.5 + 32 * 8) / 96)

@@ -136,7 +136,7 @@ def unpacked(tensors: dict[str, Tensor]) -> Tensor:
 
 
 @pytest.mark.parametrize("spec", OF_CPUS, ids=lambda spec: spec.name)
-def test_a_layer_multiplies_by_its_rounded_weights(spec: QuantSpec) -> None:
+def test_a_linear_multiplies_by_its_rounded_weights(spec: QuantSpec) -> None:
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(96, 128, generator=generator)
     bias = torch.randn(96, generator=generator)
@@ -165,7 +165,7 @@ def test_a_row_is_the_same_alone_and_among_others(spec: QuantSpec) -> None:
         assert torch.equal(layer(x[:count]), together[:count])
 
 
-def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
+def test_on_cuda_each_input_row_is_rounded_by_itself() -> None:
     # The same kernels have a CPU version: what runs on a card can be checked here.
     from medusa_core.models.quant.int8_linear import int8_rows_linear
 
@@ -181,7 +181,7 @@ def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
 
 @pytest.mark.parametrize("is_nested", [False, True], ids=["plain", "nested"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
-def test_nf4_is_read_as_bitsandbytes_reads_it(dtype: torch.dtype, is_nested: bool) -> None:
+def test_nf4_is_decoded_as_by_bitsandbytes(dtype: torch.dtype, is_nested: bool) -> None:
     from medusa_core.models.quant.quiet_bitsandbytes import bitsandbytes
 
     weight = torch.randn(96, 1088).to(dtype)
@@ -199,7 +199,7 @@ def test_nf4_is_read_as_bitsandbytes_reads_it(dtype: torch.dtype, is_nested: boo
     assert codes.max() == 15
 
 
-def test_nf4_in_blocks_of_a_cpu_loses_little_of_what_was_stored() -> None:
+def test_nf4_converted_to_cpu_blocks_loses_little() -> None:
     stored = read_matrix(quantize(torch.randn(96, 1088), is_nested=True), 96, 1088)
     numbers, found = stored.numbers(), block_type("nf4_0").dequantize(stored.blocks())
     assert (found - numbers).norm() <= 0.0052 * numbers.norm()
@@ -210,7 +210,7 @@ def test_nf4_in_blocks_of_a_cpu_loses_little_of_what_was_stored() -> None:
 
 
 @pytest.mark.parametrize("spec", ROUNDING, ids=lambda spec: spec.name)
-def test_laws_1_and_2_tokens_differ_at_ties_alone(
+def test_laws_1_and_2_tokens_differ_only_at_ties(
     spec: QuantSpec, load_as: LoadAs, report_ties: Callable[[list[Tie]], None]
 ) -> None:
     ties = []
@@ -233,7 +233,7 @@ def test_laws_1_and_2_tokens_differ_at_ties_alone(
 
 
 @pytest.mark.parametrize(("name", "spec"), by_turns(["wide", "pebble"], ROUNDING))
-def test_law_3_the_cache_is_one_that_never_drafted(
+def test_law_3_the_cache_equals_one_without_drafts(
     name: str, spec: QuantSpec, load_as: LoadAs
 ) -> None:
     target = load_as(name, spec.name)
@@ -282,7 +282,7 @@ def head_roots(heads: MedusaHeads) -> list[object]:
 
 
 @pytest.mark.parametrize(("name", "dtype", "formats"), list(combinations()))
-def test_law_4_the_plan_is_what_is_measured_and_at_most_a_twentieth_more(
+def test_law_4_measured_memory_exceeds_the_plan_by_at_most_a_twentieth(
     name: str,
     dtype: str,
     formats: WeightFormats,
@@ -309,7 +309,7 @@ def test_law_4_the_plan_is_what_is_measured_and_at_most_a_twentieth_more(
         assert measured[part] <= size <= measured[part] * 1.05, (part, measured[part], size)
 
 
-def test_hardware_says_what_it_lacks() -> None:
+def test_unsupported_hardware_is_named_with_the_missing_capability() -> None:
     pascal, turing, ampere = (Hardware("cuda", c) for c in ((6, 1), (7, 5), (8, 6)))
     bare_cpu = Hardware("cpu", multiplies_bfloat16=False)
     compiled_cpu = replace(bare_cpu, packs=("float32", "bfloat16"))
@@ -334,7 +334,7 @@ def test_hardware_says_what_it_lacks() -> None:
     assert (formats.compute, formats.cache) == ("float32", "float16")
 
 
-def test_formats_that_do_not_go_together_are_refused_in_words() -> None:
+def test_incompatible_formats_are_refused_with_a_message() -> None:
     with pytest.raises(RequestError, match="looked up, not multiplied"):
         resolve_formats(WeightFormats(embedding="nf4"), "", HERE)
     with pytest.raises(RequestError, match="can't be computed with in float64"):
@@ -356,7 +356,7 @@ def test_nf4_is_refused_on_a_cpu_and_q4_named_instead(part: str, name: str) -> N
     assert "nf4" in refused.value.hint
 
 
-def test_heads_are_rounded_where_their_target_is_compiled() -> None:
+def test_heads_are_rounded_if_their_target_is_compiled() -> None:
     uncompiled = replace(HERE, compiles=False)
     for linears, dtype, hardware, heads, compiles in (
         ("", "", HERE, "int8", True),
@@ -375,12 +375,12 @@ def test_heads_are_rounded_where_their_target_is_compiled() -> None:
     assert resolve_formats(WeightFormats(heads="bf16"), "", HERE).heads.name == "bf16"
 
 
-def test_one_16_bit_format_is_as_good_as_the_other() -> None:
+def test_both_16_bit_formats_are_equally_good() -> None:
     chosen = resolve_formats(WeightFormats("q4", heads="fp16"), "bfloat16", HERE)
     assert chosen.heads.name == "bf16"
 
 
-def test_shapes_that_a_format_can_not_take_stay_dense(tmp_path: Path) -> None:
+def test_unsupported_shapes_stay_unquantized(tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "odd", ODD)
     quantized = load_target(model, None, LoadOptions(formats=WeightFormats("q4")))
     dense = load_target(model, None, LoadOptions("bfloat16"))

@@ -241,7 +241,7 @@ def check_made_anew(
 
 @pytest.mark.expects_errors
 @pytest.mark.parametrize(("name", "quant"), by_turns(list(DAMAGES), QUANTS))
-def test_a_damaged_kept_model_is_thrown_away_and_made_anew(
+def test_a_damaged_cached_model_is_deleted_and_quantized_again(
     name: str,
     quant: str,
     whole: dict[str, tuple[Path, Path, Tensor]],
@@ -286,7 +286,9 @@ def test_every_tensor_is_checked_before_a_layer_is_built_of_it(
 
 @pytest.mark.parametrize("spec", quant_registry().specs, ids=lambda spec: spec.name)
 @pytest.mark.parametrize("shape", [(96, 128), (32, 64), (320, 1088)], ids=str)
-def test_a_format_says_which_tensors_it_makes(spec: QuantSpec, shape: tuple[int, int]) -> None:
+def test_a_format_declares_the_tensors_that_it_makes(
+    spec: QuantSpec, shape: tuple[int, int]
+) -> None:
     compute = spec.compute[0]
     made = spec.quantize(torch.randn(shape).to(getattr(torch, compute)))
     output = spec.tensors(*shape, compute)
@@ -299,7 +301,7 @@ def test_a_format_says_which_tensors_it_makes(spec: QuantSpec, shape: tuple[int,
 
 @pytest.mark.parametrize("name", ["nf4", "nf4-dq"])
 @pytest.mark.parametrize("key", ["absmax", "quant_map", "nested_absmax", "nested_quant_map"])
-def test_statistics_that_do_not_fit_reach_no_kernel(name: str, key: str) -> None:
+def test_inconsistent_statistics_reach_no_kernel(name: str, key: str) -> None:
     spec = quant_registry().get(name)
     tensors = spec.quantize(torch.randn(320, 1088))
     if key not in tensors:
@@ -327,7 +329,7 @@ def test_statistics_that_do_not_fit_reach_no_kernel(name: str, key: str) -> None
     ],
     ids=str,
 )
-def test_a_state_that_does_not_fit_reaches_no_kernel(changes: dict[str, object]) -> None:
+def test_an_inconsistent_state_reaches_no_kernel(changes: dict[str, object]) -> None:
     spec, key = quant_registry().get("nf4-dq"), "quant_state.bitsandbytes__nf4"
     tensors = spec.quantize(torch.randn(320, 1088))
     state = json.loads(bytes(tensors[key].tolist()))
@@ -350,14 +352,14 @@ def test_a_checksum_changes_with_every_bit(num_bytes: int) -> None:
     assert checksum(tensor) == expected
 
 
-def test_a_checksum_is_of_the_bytes_whatever_they_mean() -> None:
+def test_a_checksum_covers_the_bytes_whatever_their_dtype() -> None:
     tensor = torch.randn(64, 32).bfloat16()
     assert checksum(tensor) == checksum(tensor.view(torch.uint8)) == checksum(tensor.view(-1))
     assert checksum(tensor.t()) != checksum(tensor)
     assert checksum(torch.tensor(1.5)) == checksum(torch.tensor([1.5]))
 
 
-def test_the_writer_s_metadata_are_read_back(tmp_path: Path) -> None:
+def test_the_writers_metadata_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     with QuantizedWriter(path) as writer:
         writer.keep("x", torch.ones(3))

@@ -78,14 +78,14 @@ def scores(folder: Path, options: LoadOptions) -> torch.Tensor:
     return plain_scores(load_target(folder, options=options), IDS)
 
 
-def test_every_stored_format_is_written_here_or_has_tests_of_its_own() -> None:
+def test_every_stored_format_has_a_test_writer() -> None:
     written = {packed.quant_config["quant_method"] for packed in WAYS.values()}
     others = {"bitsandbytes", "gguf", "mxfp4"}  # test_quantization, test_gguf, test_families
     assert written | others == set(stored_registry().names)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_computed_in_floats_its_numbers_are_those_of_the_layout(way: str, folders: Folders) -> None:
+def test_dequantized_weights_equal_the_layouts_definition(way: str, folders: Folders) -> None:
     packed, plain = folders(way, "llama")
     dense = LoadOptions("float64", "cpu", formats=WeightFormats("fp64"))
     assert torch.equal(scores(packed, dense), scores(plain, dense))
@@ -93,7 +93,9 @@ def test_computed_in_floats_its_numbers_are_those_of_the_layout(way: str, folder
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("way", ["gptq", "awq", "compressed with zeros"])
-def test_blocks_give_the_scores_of_their_numbers(way: str, family: str, folders: Folders) -> None:
+def test_block_quantized_logits_equal_the_dequantized_ones(
+    way: str, family: str, folders: Folders
+) -> None:
     packed, plain = folders(way, family)
     target = load_target(packed)
     assert target.formats.keeps_blocks
@@ -105,7 +107,7 @@ def test_blocks_give_the_scores_of_their_numbers(way: str, family: str, folders:
 
 
 @pytest.mark.parametrize("kind", ["q4_0", "q8_0"])
-def test_blocks_hold_the_numbers_bit_for_bit(kind: str) -> None:
+def test_blocks_hold_the_weights_bit_for_bit(kind: str) -> None:
     generator = torch.Generator().manual_seed(2)
     codes = torch.randint(0, 16, (24, 256), generator=generator).to(torch.int16)
     scales = torch.randn(24, 4, generator=generator).half()
@@ -118,14 +120,16 @@ def test_blocks_hold_the_numbers_bit_for_bit(kind: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_plan_knows_it_to_the_byte(way: str, folders: Folders) -> None:
+def test_the_plan_is_exact_to_the_byte(way: str, folders: Folders) -> None:
     target = load_target(folders(way, "llama")[0])
     assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
     assert ModelFiles.open(folders(way, "llama")[0]).config.packing is not None
 
 
 @pytest.mark.parametrize("way", ["gptq", "awq", "compressed, bytes"])
-def test_heads_draft_for_it_and_change_no_token(way: str, folders: Folders, tmp_path: Path) -> None:
+def test_heads_draft_for_a_packed_target_and_change_no_token(
+    way: str, folders: Folders, tmp_path: Path
+) -> None:
     heads = write_heads(tmp_path / "heads", random_heads(SPEC))
     target: Target = load_target(folders(way, "llama")[0], heads)
     assert isinstance(target.runner, NativeRunner)
@@ -136,13 +140,13 @@ def test_heads_draft_for_it_and_change_no_token(way: str, folders: Folders, tmp_
     check_same_tokens(plain, decode(target, settings, MESSAGES, drafter=oracle))
 
 
-def test_another_format_is_made_of_the_numbers(folders: Folders) -> None:
+def test_another_format_is_quantized_from_the_dequantized_weights(folders: Folders) -> None:
     packed, plain = folders("awq", "llama")
     options = LoadOptions(formats=WeightFormats("int8"))
     assert torch.equal(scores(packed, options), scores(plain, options))
 
 
-def test_in_words_it_says_what_it_is(folders: Folders) -> None:
+def test_a_stored_format_describes_itself(folders: Folders) -> None:
     packing = ModelFiles.open(folders("awq, groups of 128", "llama")[0]).config.packing
     assert packing is not None
     assert packing.label == "AWQ, 4 bits, groups of 128"
@@ -171,7 +175,7 @@ SCHEME: dict[str, Any] = COMPRESSED["config_groups"]["group_0"]
         (COMPRESSED | {"ignore": ["re:("]}, "exception"),
     ],
 )
-def test_what_is_packed_otherwise_is_refused_in_words(
+def test_an_unsupported_packing_is_refused_with_a_message(
     output: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
     path = write_tiny(tmp_path, SPEC) / "config.json"

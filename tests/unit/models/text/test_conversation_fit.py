@@ -183,7 +183,7 @@ def texts_of(message: ChatMessage) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_every_text_is_in_the_prompt_at_its_place(tiny: Target, name: str) -> None:
+def test_every_message_is_in_the_prompt_in_order(tiny: Target, name: str) -> None:
     target = with_template(tiny, TEMPLATES[name])
     for title, messages in CONVERSATIONS.items():
         with case(title):
@@ -207,7 +207,7 @@ def check_places(messages: tuple[ChatMessage, ...], prompt: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_longer_conversation_begins_with_the_tokens_of_the_shorter_one(
+def test_the_prompt_of_a_longer_conversation_extends_the_shorter_one(
     tiny: Target, name: str
 ) -> None:
     target = with_template(tiny, TEMPLATES[name])
@@ -229,7 +229,7 @@ def test_a_longer_conversation_begins_with_the_tokens_of_the_shorter_one(
     assert len(shorter) == 5
 
 
-def test_a_system_message_is_folded_into_the_question_behind_it(tiny: Target) -> None:
+def test_a_system_message_is_merged_into_the_following_question(tiny: Target) -> None:
     target = with_template(tiny, _REFUSES_LATE_SYSTEM)
     assert transcribe((RULE, ASK, ANSWER, SECOND, MORE), None, target).prompt == (
         "<|system|>rule one<|user|>first question<|assistant|>first answer\n\n  with lines"
@@ -240,7 +240,7 @@ def test_a_system_message_is_folded_into_the_question_behind_it(tiny: Target) ->
     )
 
 
-def test_what_a_template_takes_is_left_as_it_is(tiny: Target) -> None:
+def test_an_accepted_conversation_is_rendered_unchanged(tiny: Target) -> None:
     target = with_template(tiny, _ALL)
     messages = (RULE, SECOND, ASK, MORE, ANSWER, AGAIN, LATER)
     assert transcribe(messages, None, target).prompt == target.template.render(messages)
@@ -255,7 +255,7 @@ def test_native_calls_stay_where_the_template_writes_them(tiny: Target) -> None:
     assert '{"name": "weather", "arguments": {"place": "Köln for weather"' in without
 
 
-def test_only_the_calls_that_a_template_refuses_become_text(tiny: Target) -> None:
+def test_only_calls_that_a_template_refuses_become_text(tiny: Target) -> None:
     target = with_template(tiny, TEMPLATES["insists on alternation but for calls"])
     before = (ASK, says("", call("weather")), result("weather", "cold"), AGAIN, MORE)
     prompt = transcribe(before, None, target).prompt
@@ -268,7 +268,7 @@ def test_only_the_calls_that_a_template_refuses_become_text(tiny: Target) -> Non
     assert longer.endswith("late\n\nthird question<|assistant|>")
 
 
-def test_parallel_calls_are_split_for_a_template_that_takes_one(tiny: Target) -> None:
+def test_parallel_calls_are_split_for_a_template_that_accepts_one(tiny: Target) -> None:
     target = with_template(tiny, TEMPLATES["refuses several calls"])
     prompt = transcribe(CALLED, None, target).prompt
     assert prompt.index("[clock") < prompt.index("late") < prompt.index("[map")
@@ -287,7 +287,7 @@ def test_parallel_calls_are_split_for_a_template_that_takes_one(tiny: Target) ->
         ("{% for m in messages if m.role != 'tool' %}{{ m.content }}{% endfor %}", (ASK,), 0),
     ],
 )
-def test_a_message_that_stays_out_is_named(
+def test_a_message_missing_from_the_prompt_is_named(
     tiny: Target, source: str, messages: tuple[ChatMessage, ...], named: int
 ) -> None:
     target = with_template(tiny, source)
@@ -300,7 +300,7 @@ def test_a_message_that_stays_out_is_named(
     assert caught.value.hint
 
 
-def test_a_refusal_gives_the_words_of_the_template_and_no_wrong_advice(tiny: Target) -> None:
+def test_a_refusal_quotes_the_template_and_gives_no_wrong_advice(tiny: Target) -> None:
     source = "{{ raise_exception('Only on Sundays.') }}"
     with pytest.raises(TemplateError, match="Only on Sundays") as caught:
         transcribe((ASK, ANSWER, SECOND, MORE), None, with_template(tiny, source))
@@ -321,7 +321,7 @@ def test_a_refusal_gives_the_words_of_the_template_and_no_wrong_advice(tiny: Tar
         ((RULE, says("Well")), True),
     ],
 )
-def test_a_system_message_may_be_answered(
+def test_a_system_message_may_be_followed_by_an_answer(
     tiny: Target, messages: tuple[ChatMessage, ...], is_question: bool
 ) -> None:
     if is_question:
@@ -331,7 +331,7 @@ def test_a_system_message_may_be_answered(
             transcribe(messages, None, tiny)
 
 
-def test_an_unknown_form_of_thoughts_may_be_dropped(tiny: Target) -> None:
+def test_reasoning_in_an_unknown_format_may_be_dropped(tiny: Target) -> None:
     source = _ALL.replace("m.content", "m.content.split('[/THINK]')[-1]")
     messages = (ASK, says("[THINK]Let me see.[/THINK]Yes."), MORE)
     prompt = transcribe(messages, None, with_template(tiny, source)).prompt
@@ -343,7 +343,7 @@ def test_an_unknown_form_of_thoughts_may_be_dropped(tiny: Target) -> None:
 
 
 @pytest.mark.parametrize("filters", ["", "tojson", "tojson(ensure_ascii=True)", "e", "tojson | e"])
-def test_an_escaped_text_is_found(filters: str) -> None:
+def test_an_escaped_message_is_found_in_the_prompt(filters: str) -> None:
     texts = ('say "hi"\n\ttwice', r"C:\new\table \u00e9", "ä \U0001f600 日本", "a &lt; b & c > d")
     for content in (*texts, "'x'"):
         with case(content):
@@ -360,7 +360,7 @@ def check_found(content: str, filters: str) -> None:
     assert first_missing(messages[::-1], prompt) == 1
 
 
-def test_long_conversations_are_checked_in_time_that_grows_with_them() -> None:
+def test_long_conversations_are_checked_in_linear_time() -> None:
     # Texts in which a search from the beginning, or a normal form for each, would be quadratic.
     messages = [user(f'line "{index}"\n' + "x" * 200) for index in range(8_000)]
     prompt = json.dumps([message.content for message in messages])
@@ -415,7 +415,7 @@ def test_names_of_special_tokens_are_text_everywhere(load: LoadTarget, name: str
         assert is_escaped or hostile in b"".join(map(tokenizer.bytes_of, found)).decode(), field
 
 
-def test_a_text_with_a_guard_character_stays_as_it_is(load: LoadTarget) -> None:
+def test_a_text_with_a_guard_character_is_unchanged(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     text = "<|end|> \ue0a9 \\ue0aa \ue0ab"
     read = transcribe((user(text),), None, target)
@@ -425,7 +425,7 @@ def test_a_text_with_a_guard_character_stays_as_it_is(load: LoadTarget) -> None:
 
 
 @pytest.mark.parametrize("is_special", [False, True])
-def test_tags_in_what_an_answer_says_are_text(tiny: Target, is_special: bool) -> None:
+def test_reasoning_tags_quoted_in_an_answer_are_text(tiny: Target, is_special: bool) -> None:
     rust = make_tokenizer()
     if is_special:
         rust.add_special_tokens(["<think>", "</think>"])
@@ -448,9 +448,7 @@ def test_tags_in_what_an_answer_says_are_text(tiny: Target, is_special: bool) ->
 
 
 @pytest.mark.parametrize("overflow", list(Overflow))
-def test_system_messages_stay_with_the_question_behind_them(
-    tiny: Target, overflow: Overflow
-) -> None:
+def test_system_messages_stay_with_the_following_question(tiny: Target, overflow: Overflow) -> None:
     settings = GenerateSettings(overflow=overflow)
     turns = [
         message
@@ -473,7 +471,7 @@ def test_system_messages_stay_with_the_question_behind_them(
 
 @pytest.mark.parametrize("overflow", [Overflow.ROLLING, Overflow.MIDDLE])
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.TOOL])
-def test_a_conversation_without_a_user_that_is_too_long_is_refused(
+def test_a_too_long_conversation_without_a_user_is_refused(
     tiny: Target, overflow: Overflow, role: Role
 ) -> None:
     with pytest.raises(RequestError):

@@ -155,7 +155,7 @@ def write(folder: Path, pre: str) -> Path:
 
 
 @pytest.mark.parametrize("pre", sorted(SPLITS))
-def test_ids_are_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) -> None:
+def test_ids_equal_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) -> None:
     reference = train(pre, tmp_path)
     ours = ModelFiles.open(write(tmp_path, pre)).tokenizer
     for text in texts(500, seed=2):
@@ -166,7 +166,7 @@ def test_ids_are_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) ->
     assert ours.encode("<|user|>hi<|end|>")[0] == reference.convert_tokens_to_ids("<|user|>")
 
 
-def test_an_unknown_way_to_split_is_named(tmp_path: Path) -> None:
+def test_an_unknown_pre_tokenizer_is_named(tmp_path: Path) -> None:
     train("gpt-2", tmp_path)
     with pytest.raises(TokenizerError, match="'chameleon'"):
         _ = ModelFiles.open(write(tmp_path, "chameleon")).tokenizer
@@ -214,7 +214,7 @@ def kind_of(
     return gguf.TokenType.USER_DEFINED if is_own else gguf.TokenType.NORMAL
 
 
-def test_sentencepiece_in_a_file_gives_its_own_ids(tmp_path: Path) -> None:
+def test_sentencepiece_in_a_gguf_file_gives_its_own_ids(tmp_path: Path) -> None:
     peer = sentencepiece.SentencePieceProcessor(model_proto=train_pieces())
     ours = ModelFiles.open(write_pieces(tmp_path, peer)).tokenizer
     more = ("  two  spaces  ", "emoji 👩‍👩‍👧 and 日本語")
@@ -259,7 +259,7 @@ def gemma() -> sentencepiece.SentencePieceProcessor:
 
 
 @pytest.mark.parametrize("writes_spaces", [True, False], ids=["newer file", "older file"])
-def test_gemmas_ids_are_those_of_transformers_on_500_texts(
+def test_gemmas_ids_equal_those_of_transformers_on_500_texts(
     writes_spaces: bool, gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
 ) -> None:
     size = gemma.get_piece_size()
@@ -277,7 +277,7 @@ def test_gemmas_ids_are_those_of_transformers_on_500_texts(
     assert ours.encode_prompt("hi")[0] == gemma.bos_id()
 
 
-def test_gemma_4s_pieces_are_put_together_as_the_file_says(
+def test_gemma_4s_pieces_are_merged_in_the_files_order(
     gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
 ) -> None:
     size = gemma.get_piece_size()
@@ -315,7 +315,7 @@ def write_gemma4(
 
 
 @pytest.mark.parametrize("merges", [["a"], ["a b", "zz yy"], ["\u2581 "]])
-def test_merges_of_gemma_4_that_make_no_sense_are_refused(
+def test_senseless_merges_of_gemma_4_are_refused(
     merges: list[str], gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
 ) -> None:
     path = write_gemma4(tmp_path, gemma, [merge.partition(" ")[::2] for merge in merges])
@@ -336,7 +336,7 @@ def test_a_stream_keeps_gemmas_first_space(
 PHI3_SYMBOLS = ("<|user|>", "<|end|>")
 
 
-def test_phi_3s_special_tokens_swallow_the_line_break_behind_them(tmp_path: Path) -> None:
+def test_phi_3s_special_tokens_swallow_the_following_line_break(tmp_path: Path) -> None:
     pieces = train_pieces(own=PHI3_SYMBOLS)
     peer = sentencepiece.SentencePieceProcessor(model_proto=pieces)
     ours = ModelFiles.open(write_pieces(tmp_path, peer, "phi3", PHI3_SYMBOLS)).tokenizer
@@ -345,7 +345,7 @@ def test_phi_3s_special_tokens_swallow_the_line_break_behind_them(tmp_path: Path
     assert ours.encode("<s>\nthe")[1:] == ours.encode("\nthe")
 
 
-def test_a_file_without_a_template_is_known_by_what_it_calls_itself(tmp_path: Path) -> None:
+def test_a_file_without_a_template_is_recognised_by_its_name(tmp_path: Path) -> None:
     train("gpt-2", tmp_path)
     writer = gguf.GGUFWriter(tmp_path / "sha256-0123", "llama")  # as Ollama names it
     writer.add_name("Vicuna 7B v1.5")

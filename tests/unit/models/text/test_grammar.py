@@ -82,7 +82,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_hostile_grammar_ends_in_an_error_soon(make: Callable[[], str], load: LoadTarget) -> None:
+def test_a_hostile_grammar_soon_ends_in_an_error(make: Callable[[], str], load: LoadTarget) -> None:
     grammars = load("pebble", "float32").grammars
     grammars.compile(PERSON_GRAMMAR).result()  # what is made once
     text = make()
@@ -94,7 +94,7 @@ def test_a_hostile_grammar_ends_in_an_error_soon(make: Callable[[], str], load: 
     assert grammars.compile(ABC_GRAMMAR).result() is not None  # others go on
 
 
-def test_a_grammar_that_breaks_its_process_breaks_nothing_else() -> None:
+def test_a_grammar_that_crashes_its_process_affects_nothing_else() -> None:
     process = GrammarProcess()
     with pytest.raises(GrammarError, match="too deep"):
         process.check(chain_of_rules(3000))
@@ -107,7 +107,7 @@ def test_a_schema_that_is_no_json_is_refused() -> None:
             json_schema_grammar(schema)
 
 
-def test_a_model_without_an_end_is_refused(load: LoadTarget) -> None:
+def test_a_model_without_eos_is_refused(load: LoadTarget) -> None:
     compiler = GrammarCompiler(load("pebble", "float32").tokenizer, (), 4096)
     with pytest.raises(GrammarError, match="ends an answer"):
         compiler.compile(ABC_GRAMMAR).result()
@@ -126,7 +126,7 @@ def allowed_texts(target: Target, grammar: Grammar, path: list[int]) -> set[byte
     return {target.tokenizer.bytes_of(token_id) or token_id for token_id in ids}
 
 
-def test_what_may_follow_is_known_along_any_path(load: LoadTarget, grammar: Grammar) -> None:
+def test_masks_are_correct_along_any_path(load: LoadTarget, grammar: Grammar) -> None:
     target = load("pebble", "float32")
     ids = {text: target.tokenizer.encode(text)[0] for text in "abc"}
     begin = allowed_texts(target, grammar, [])
@@ -142,7 +142,7 @@ def test_what_may_follow_is_known_along_any_path(load: LoadTarget, grammar: Gram
     assert grammar.allows([ids["a"], ids["b"], end], [ids["a"]]) == [False]
 
 
-def test_what_is_decided_stays_decided(load: LoadTarget, grammar: Grammar) -> None:
+def test_committed_tokens_stay_committed(load: LoadTarget, grammar: Grammar) -> None:
     target = load("pebble", "float32")
     ids = {text: target.tokenizer.encode(text)[0] for text in "abc"}
     grammar.allowed([ids["a"], ids["b"]], 9000)  # a guess
@@ -153,7 +153,7 @@ def test_what_is_decided_stays_decided(load: LoadTarget, grammar: Grammar) -> No
         grammar.advance([ids["a"]])
 
 
-def test_all_tokens_that_end_an_answer_may_end_it(load: LoadTarget) -> None:
+def test_every_eos_token_may_end_the_answer(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     ends = (1, 3)
     compiler = GrammarCompiler(target.tokenizer, ends, target.config.vocab_size)
@@ -166,7 +166,7 @@ def test_all_tokens_that_end_an_answer_may_end_it(load: LoadTarget) -> None:
     assert np.flatnonzero(allowed).tolist() == list(ends)
 
 
-def test_a_grammar_may_demand_the_names_of_special_tokens_as_text(load: LoadTarget) -> None:
+def test_a_grammar_may_require_names_of_special_tokens_as_text(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     for _, name in target.tokenizer.special_tokens:
         wanted = f"say {name}{name} now"
@@ -174,7 +174,7 @@ def test_a_grammar_may_demand_the_names_of_special_tokens_as_text(load: LoadTarg
         assert run.done.text == wanted
 
 
-def test_an_answer_goes_on_under_its_grammar(load: LoadTarget) -> None:
+def test_an_answer_is_continued_under_its_grammar(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     given = '{"name": "Ann", "age": 7'
     messages = (*MESSAGES, ChatMessage(Role.ASSISTANT, given))
@@ -186,7 +186,7 @@ def test_an_answer_goes_on_under_its_grammar(load: LoadTarget) -> None:
         decode(target, SETTINGS, wrong, grammar=PERSON_GRAMMAR)
 
 
-def test_a_grammar_all_of_which_is_banned_is_an_error(load: LoadTarget) -> None:
+def test_a_grammar_whose_tokens_are_all_banned_is_an_error(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     banned = tuple(i for i in range(4096) if target.tokenizer.bytes_of(i).startswith(b"{"))
     with pytest.raises(GrammarError, match="banned"):
@@ -205,7 +205,7 @@ class _HeldCompiler(GrammarCompiler):
         return super()._compile(text)
 
 
-def test_others_go_on_while_a_grammar_is_compiled(load: LoadTarget) -> None:
+def test_other_answers_continue_while_a_grammar_is_compiled(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     held = _HeldCompiler(target)
     target = replace(target, grammars=held)
@@ -246,7 +246,7 @@ def test_others_go_on_while_a_grammar_is_compiled(load: LoadTarget) -> None:
         session.close()
 
 
-def test_an_answer_that_waits_for_its_grammar_can_be_cancelled(load: LoadTarget) -> None:
+def test_an_answer_waiting_for_its_grammar_can_be_cancelled(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     held = _HeldCompiler(target)
     request = Generate("s", "", MESSAGES, SETTINGS, grammar=PERSON_GRAMMAR)
@@ -263,7 +263,7 @@ def test_an_answer_that_waits_for_its_grammar_can_be_cancelled(load: LoadTarget)
     session.close()
 
 
-def test_a_grammar_that_is_refused_fails_its_answer_alone(load: LoadTarget) -> None:
+def test_a_refused_grammar_fails_only_its_answer(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     row_policy, scheduler = RowPolicy(target), Scheduler()
     requests = [
@@ -298,7 +298,7 @@ def test_a_log_of_refusals_quotes_no_schema(caplog: pytest.LogCaptureFixture) ->
     assert "secret" not in caplog.text
 
 
-def test_drafts_that_break_the_grammar_are_dropped_and_told_in_the_trace(
+def test_drafts_that_violate_the_grammar_are_pruned_and_traced(
     load: LoadTarget,
 ) -> None:
     target = load("pebble", "float32")
@@ -334,7 +334,7 @@ def _check_trace(trace: StepTrace, checker: Grammar) -> None:
         assert checker.allows(paths[guess.node], [guess.token_id]) == [False]
 
 
-def test_what_a_grammar_forces_is_drafted_without_heads(load: LoadTarget) -> None:
+def test_forced_tokens_of_a_grammar_are_drafted_without_heads(load: LoadTarget) -> None:
     target = load("tied", "float64")
     run = decode(
         target,
@@ -347,7 +347,7 @@ def test_what_a_grammar_forces_is_drafted_without_heads(load: LoadTarget) -> Non
     assert run.done.num_steps < len(run.token_ids) / 3
 
 
-def test_masked_guesses_bring_more_tokens_per_step(load: LoadTarget) -> None:
+def test_masked_drafts_increase_tokens_per_step(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     settings = replace(SETTINGS, drafter="composite", tree_rows=16)
     masked = decode(target, settings, MESSAGES, grammar=PERSON_GRAMMAR)

@@ -77,7 +77,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_format_is_learned_by_rendering(name: str) -> None:
+def test_a_reasoning_format_is_learned_by_rendering(name: str) -> None:
     source, wanted = CASES[name]
     assert ChatTemplate(source, {}).reasoning == ReasoningFormat(*wanted)
 
@@ -88,7 +88,7 @@ def test_a_prompt_may_open_the_reasoning_in_any_format() -> None:
     assert ChatTemplate(CASES["a field"][0], {}).thinking == ThinkingSwitch()
 
 
-def test_a_template_that_refuses_everything_has_the_format_that_it_names() -> None:
+def test_a_template_that_refuses_everything_gets_the_format_it_names() -> None:
     def refuse(*_: object) -> str:
         raise TemplateError("No.")
 
@@ -96,7 +96,7 @@ def test_a_template_that_refuses_everything_has_the_format_that_it_names() -> No
     assert learn_reasoning(refuse, "{{ '<think>' }}") == THINK_TAGS
 
 
-def test_learning_ends_where_rendering_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_is_abandoned_if_rendering_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     now, num_rendered = [0.0], 0
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
@@ -110,7 +110,7 @@ def test_learning_ends_where_rendering_takes_too_long(monkeypatch: pytest.Monkey
     assert num_rendered == 2
 
 
-def test_parts_of_tags_that_are_tokens_have_their_ids() -> None:
+def test_tags_that_are_tokens_are_recognised_by_their_ids() -> None:
     tokenizer = Tokenizer(make_tokenizer())
     special = dict(tokenizer.special_tokens)
     number, name = next(iter(special.items()))
@@ -119,7 +119,7 @@ def test_parts_of_tags_that_are_tokens_have_their_ids() -> None:
     assert with_token_ids(THINK_TAGS, tokenizer).tokens == ()
 
 
-def test_think_tags_that_are_tokens_are_reasoning_whatever_the_template_shows() -> None:
+def test_think_tags_that_are_tokens_are_reasoning_whatever_the_template_renders() -> None:
     plain = make_tokenizer()
     assert with_token_ids(NO_REASONING, Tokenizer(plain)) == NO_REASONING
     plain.add_special_tokens(["<think>", "</think>"])

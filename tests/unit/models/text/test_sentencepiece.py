@@ -60,7 +60,7 @@ def offloaded(tokenizer: Tokenizer, token_ids: list[int]) -> str:
 
 
 @pytest.mark.parametrize("text", [t for t in TEXTS if "s>" not in t])
-def test_ids_are_those_of_sentencepiece(
+def test_ids_equal_those_of_sentencepiece(
     text: str, ours: Tokenizer, peer: sentencepiece.SentencePieceProcessor
 ) -> None:
     assert ours.encode(text) == peer.encode(text)
@@ -68,7 +68,7 @@ def test_ids_are_those_of_sentencepiece(
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.text(alphabet=st.sampled_from("aethono fxsdgr.,\n 1é日👩\u0301"), max_size=30))
-def test_any_text_is_encoded_alike_and_comes_back_from_a_stream(
+def test_any_text_is_encoded_equally_and_decoded_from_a_stream(
     text: str, ours: Tokenizer, peer: sentencepiece.SentencePieceProcessor
 ) -> None:
     ids = ours.encode(text)
@@ -76,33 +76,33 @@ def test_any_text_is_encoded_alike_and_comes_back_from_a_stream(
     assert offloaded(ours, ids) == text == ours.decode(ids)
 
 
-def test_specials_in_a_text_become_themselves(ours: Tokenizer) -> None:
+def test_special_tokens_in_a_text_are_recognised(ours: Tokenizer) -> None:
     ids = ours.encode("the fox</s>")
     assert ids[-1] == ours._tokenizer.token_to_id("</s>")
     assert offloaded(ours, ids) == "the fox"
     assert offloaded(ours, ours.encode("a<|own|>b")).startswith("a<|own|>")
 
 
-def test_the_leading_space_is_the_tokenizers_own_once(ours: Tokenizer) -> None:
+def test_the_leading_space_is_added_once_by_the_tokenizer(ours: Tokenizer) -> None:
     hello = ours.encode("the fox")
     assert ours.bytes_of(hello[0]).startswith(b" ")
     assert offloaded(ours, hello) == "the fox"
     assert offloaded(ours, hello + hello) == "the fox the fox"
 
 
-def test_a_text_that_goes_on_gets_no_space_before_it(ours: Tokenizer) -> None:
+def test_a_continued_text_gets_no_leading_space(ours: Tokenizer) -> None:
     for text in ("fox", " fox", "\nfox", "日", ""):
         ids = ours.encode("the") + ours.encode_within(text)
         assert offloaded(ours, ids) == "the" + text
 
 
-def test_a_prompt_begins_as_the_models_texts_did_once(ours: Tokenizer) -> None:
+def test_a_prompt_begins_with_one_leading_space(ours: Tokenizer) -> None:
     bos = ours._tokenizer.token_to_id("<s>")
     assert ours.encode_prompt("the fox") == [bos, *ours.encode("the fox")]
     assert ours.encode_prompt("<s>the fox").count(bos) == 1
 
 
-def test_a_saved_tokenizer_reads_back_the_same(ours: Tokenizer, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_loaded_unchanged(ours: Tokenizer, tmp_path: Path) -> None:
     ours._tokenizer.save(str(tmp_path / "tokenizer.json"))
     again = ModelFiles.open(tmp_path).tokenizer
     for text in TEXTS:
@@ -110,7 +110,7 @@ def test_a_saved_tokenizer_reads_back_the_same(ours: Tokenizer, tmp_path: Path) 
         assert offloaded(again, again.encode(text)) == offloaded(ours, ours.encode(text))
 
 
-def test_bytes_that_are_no_character_show_as_such(ours: Tokenizer) -> None:
+def test_bytes_that_are_no_character_are_shown_as_such(ours: Tokenizer) -> None:
     ids = [ours._tokenizer.token_to_id(piece) for piece in ("<0xE6>", "<0x97>", "<0x41>")]
     assert offloaded(ours, ids) == "\ufffdA"
     assert offloaded(ours, ids[:2]) == "\ufffd"
@@ -125,7 +125,7 @@ def test_another_kind_of_model_is_refused(kind: str, tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_damaged_model_is_refused_whatever_the_damage(folder: Path, tmp_path: Path) -> None:
+def test_any_damaged_sentencepiece_model_is_refused(folder: Path, tmp_path: Path) -> None:
     whole = (folder / "tokenizer.model").read_bytes()
     path = tmp_path / "tokenizer.model"
     num_refused = 0
@@ -152,7 +152,7 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Target:
     return load_target(model, heads, LoadOptions("float64"))
 
 
-def test_the_laws_hold_with_pieces(target: Target) -> None:
+def test_the_decoding_laws_hold_with_sentencepiece(target: Target) -> None:
     for rule in ("greedy", "sample"):
         requested = GenerateSettings(
             drafter="medusa", rule=rule, temperature=1.2, max_new_tokens=40
@@ -162,7 +162,7 @@ def test_the_laws_hold_with_pieces(target: Target) -> None:
         check_same_tokens(decode(target, plainly(requested), user_says("the fox")), run)
 
 
-def test_an_answer_in_pieces_is_gone_on_with_and_read_back(target: Target) -> None:
+def test_an_answer_in_sentencepiece_is_continued_and_retokenized(target: Target) -> None:
     requested = GenerateSettings(
         drafter="medusa", rule="sample", temperature=1.2, max_new_tokens=24
     )

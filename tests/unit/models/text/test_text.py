@@ -33,7 +33,7 @@ def stream(token_ids: list[int]) -> list[bytes]:
 
 # Text without surrogates, which no UTF-8 holds.
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_a_text_comes_back_from_its_tokens(text: str) -> None:
+def test_decoding_restores_the_encoded_text(text: str) -> None:
     if any(special in text for special in SPECIALS):
         return
     token_ids = TOKENIZER.encode(text)
@@ -44,7 +44,7 @@ def test_a_text_comes_back_from_its_tokens(text: str) -> None:
 
 
 @given(token_ids=st.lists(st.integers(0, 330), max_size=40))
-def test_pieces_of_any_tokens_are_utf_8_and_equal_the_whole(token_ids: list[int]) -> None:
+def test_pieces_of_any_tokens_are_utf_8_and_add_up_to_the_whole(token_ids: list[int]) -> None:
     pieces = stream(token_ids)
     text = b"".join(pieces).decode()
     raw = b"".join(map(TOKENIZER.bytes_of, token_ids))
@@ -56,7 +56,7 @@ def test_a_character_belongs_to_the_token_that_completes_it() -> None:
     assert stream(ids) == [b"", "é".encode(), b""]
 
 
-def test_what_tokens_write_is_known_for_a_while() -> None:
+def test_the_text_of_tokens_is_cached() -> None:
     tokenizer = Tokenizer(RUST)
     answers = [tuple(tokenizer.encode(f"answer {number}")) for number in range(700)]
     for _ in range(2):
@@ -66,7 +66,7 @@ def test_what_tokens_write_is_known_for_a_while() -> None:
     assert len(tokenizer._decoded) <= 256
 
 
-def test_after_its_end_a_text_may_begin_anew() -> None:
+def test_after_eos_decoding_restarts() -> None:
     started, letter = (
         next(t for t in range(320) if TOKENIZER.bytes_of(t) == one) for one in (b"\xc3", b"a")
     )
@@ -78,14 +78,14 @@ def test_after_its_end_a_text_may_begin_anew() -> None:
     assert detokenizer.push(letter) == b"a"
 
 
-def test_the_bytes_of_tokens_are_those_of_the_library() -> None:
+def test_bytes_of_tokens_equal_the_librarys() -> None:
     text = "The cats' naïve café – 12 € \t\n 𝄞"
     ids = TOKENIZER.encode(text)
     assert ids == RUST.encode(text, add_special_tokens=False).ids
     assert b"".join(map(TOKENIZER.bytes_of, ids)).decode() == RUST.decode(ids)
 
 
-def test_special_tokens_are_one_token_and_have_no_text() -> None:
+def test_special_tokens_are_single_tokens_without_text() -> None:
     ids = TOKENIZER.encode("<|user|>a<|end|>")
     assert ids[0] == SPECIALS.index("<|user|>")
     assert ids[-1] == SPECIALS.index("<|end|>")
@@ -113,14 +113,14 @@ def template(source: str) -> ChatTemplate:
     return ChatTemplate(source, {"bos_token": "<s>"})
 
 
-def test_a_template_sees_the_turns_and_the_special_tokens() -> None:
+def test_a_template_gets_the_turns_and_the_special_tokens() -> None:
     source = "{{ bos_token }}{% for m in messages %}[{{ m.role }}:{{ m['content'] }}]{% endfor %}"
     source += "{% if add_generation_prompt %}>{% endif %}"
     assert template(source).render(TURNS) == "<s>[system:s][user:u]>"
     assert template(source).render(TURNS, opens_answer=False) == "<s>[system:s][user:u]"
 
 
-def test_templates_of_the_hub_may_break_loops_dump_json_and_ask_the_date() -> None:
+def test_templates_may_use_loop_controls_tojson_and_strftime_now() -> None:
     source = "{% for m in messages %}{% if loop.last %}{% break %}{% endif %}{{ m | tojson }}"
     source += "{% endfor %}{{ strftime_now('%%') }}"
     assert template(source).render(TURNS) == '{"role": "system", "content": "s"}%'
@@ -137,7 +137,7 @@ def test_templates_of_the_hub_may_break_loops_dump_json_and_ask_the_date() -> No
     ],
 )
 @pytest.mark.parametrize("tools", [(), ('{"name": "f"}',)])
-def test_templates_see_what_they_see_in_transformers(source: str, tools: tuple[str, ...]) -> None:
+def test_templates_get_the_variables_of_transformers(source: str, tools: tuple[str, ...]) -> None:
     reference = PreTrainedTokenizerFast(tokenizer_object=make_tokenizer(), bos_token="<s>")
     wanted = reference.apply_chat_template(
         [{"role": turn.role.value, "content": turn.content} for turn in TURNS],
@@ -155,12 +155,12 @@ def test_blocks_leave_no_blank_lines() -> None:
     assert template(source).render(TURNS) == "s\nu\n"
 
 
-def test_a_template_may_change_a_list_of_its_own() -> None:
+def test_a_template_may_modify_its_own_list() -> None:
     source = "{% set l = [] %}{% set _ = l.append('a') %}{% set _ = l.append('b') %}{{ l.pop(0) }}"
     assert template(source + "{{ l }}").render(TURNS) == "a['b']"
 
 
-def test_raise_exception_becomes_an_error_with_its_words() -> None:
+def test_raise_exception_becomes_an_error_with_its_message() -> None:
     with pytest.raises(TemplateError, match="no system prompts here") as caught:
         template("{{ raise_exception('no system prompts here') }}").render(TURNS)
     assert caught.value.hint
@@ -196,7 +196,7 @@ def test_a_template_that_fails_is_a_template_error(source: str) -> None:
         template(source).render(TURNS)
 
 
-def test_the_file_wins_over_the_key_in_the_config(tmp_path: Path) -> None:
+def test_the_template_file_takes_precedence_over_the_config(tmp_path: Path) -> None:
     write_text_files(tmp_path)
     config = json.dumps({"chat_template": "old", "bos_token": {"content": "<|bos|>"}})
     (tmp_path / "tokenizer_config.json").write_text(config)
@@ -209,13 +209,13 @@ def test_the_file_wins_over_the_key_in_the_config(tmp_path: Path) -> None:
     assert open_template(template_in(tmp_path), TOKENIZER.knows).render(TURNS) == "old"
 
 
-def test_a_model_without_a_template_reads_texts_as_they_stand(tmp_path: Path) -> None:
+def test_a_model_without_a_template_gets_plain_text(tmp_path: Path) -> None:
     template = open_template(template_in(tmp_path), TOKENIZER.knows)
     assert template.continues_text
     assert template.render(TURNS) == "".join(turn.content for turn in TURNS)
 
 
-def test_the_tiny_template_marks_every_turn() -> None:
+def test_the_tiny_template_delimits_every_turn() -> None:
     turns = (*TURNS, ChatMessage(Role.ASSISTANT, "a"), ChatMessage(Role.USER, "v"))
     rendered = ChatTemplate(TEMPLATE, {}).render(turns)
     assert rendered == "<|bos|><|system|>s<|user|>u<|assistant|>a<|end|><|user|>v<|assistant|>"
@@ -249,7 +249,7 @@ def test_a_template_stays_in_its_sandbox(source: str) -> None:
         template(source).render(TURNS)
 
 
-def test_of_several_templates_the_default_one_is_taken(tmp_path: Path) -> None:
+def test_of_several_templates_the_default_one_is_used(tmp_path: Path) -> None:
     templates = [
         {"name": "tool_use", "template": "tools"},
         {"name": "default", "template": "chat"},
@@ -278,7 +278,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
+def test_a_known_model_without_a_template_gets_its_training_template(
     name: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / name
@@ -288,7 +288,7 @@ def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
     assert rendered == KNOWN[name] or rendered.startswith(ABOUT)
 
 
-def test_special_tokens_and_the_configuration_tell_a_model_too(tmp_path: Path) -> None:
+def test_special_tokens_and_the_configuration_identify_a_model_too(tmp_path: Path) -> None:
     rust = make_tokenizer()
     rust.add_special_tokens(["<|start_header_id|>"])
     rendered = open_template(template_in(tmp_path), Tokenizer(rust).knows).render(CHAT)
@@ -301,14 +301,14 @@ def test_special_tokens_and_the_configuration_tell_a_model_too(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["qwen" * 1_000_000, [[["vicuna"]]], 7, None], ids=lambda _: "")
-def test_a_name_that_is_none_tells_no_model(name: object, tmp_path: Path) -> None:
+def test_an_unknown_name_identifies_no_model(name: object, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"_name_or_path": name}))
     assert open_template(template_in(tmp_path), TOKENIZER.knows).continues_text
     assert ModelFiles.open(tmp_path).is_base
 
 
 @pytest.mark.parametrize("name", ["vicuna", "Llama-2-7b-chat", "Mistral-7B-Instruct", "Yi-6B-Chat"])
-def test_a_system_turn_has_its_place_in_known_templates(name: str, tmp_path: Path) -> None:
+def test_known_templates_render_a_system_turn(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     system = ChatMessage(Role.SYSTEM, "Be kind.")
     rendered = open_template(template_in(tmp_path / name), TOKENIZER.knows).render((system, *CHAT))

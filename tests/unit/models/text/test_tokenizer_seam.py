@@ -87,7 +87,7 @@ def test_a_damaged_tokenizer_is_a_tokenizer_error(name: str, tmp_path: Path) -> 
     [Tokenizer.encode, Tokenizer.encode_prompt, Tokenizer.encode_within, Tokenizer.knows],
     ids=lambda use: use.__name__,
 )
-def test_half_a_character_is_a_tokenizer_error(use: Callable[[Tokenizer, str], object]) -> None:
+def test_a_lone_surrogate_is_a_tokenizer_error(use: Callable[[Tokenizer, str], object]) -> None:
     with pytest.raises(TokenizerError):
         use(Tokenizer(make_tokenizer()), "half \ud800 of it")
 
@@ -100,12 +100,14 @@ def test_half_a_character_is_a_tokenizer_error(use: Callable[[Tokenizer, str], o
     ],
     ids=["a stride that panics", "a prompt cut short"],
 )
-def test_no_tokenizer_cuts_a_prompt(truncation: dict[str, object], tmp_path: Path) -> None:
+def test_truncation_of_a_tokenizer_is_disabled(
+    truncation: dict[str, object], tmp_path: Path
+) -> None:
     cutting = ModelFiles.open(write(tmp_path, truncation=truncation)).tokenizer
     assert cutting.encode_prompt(TEXT) == Tokenizer(make_tokenizer()).encode_prompt(TEXT)
 
 
-def test_no_tokenizer_pads_a_prompt(tmp_path: Path) -> None:
+def test_padding_of_a_tokenizer_is_disabled(tmp_path: Path) -> None:
     padding = {
         "strategy": {"Fixed": 10**9},
         "direction": "Right",
@@ -118,7 +120,7 @@ def test_no_tokenizer_pads_a_prompt(tmp_path: Path) -> None:
     assert padded.encode(TEXT) == Tokenizer(make_tokenizer()).encode(TEXT)
 
 
-def test_a_sparse_vocabulary_takes_memory_for_the_tokens_it_has(tmp_path: Path) -> None:
+def test_a_sparse_vocabulary_uses_memory_only_for_existing_tokens(tmp_path: Path) -> None:
     vocabulary = RAW["model"]["vocab"] | {"far": 1_000_000}
     folder = write(tmp_path, model=RAW["model"] | {"vocab": vocabulary})
     tokenizer = ModelFiles.open(folder).tokenizer
@@ -128,7 +130,7 @@ def test_a_sparse_vocabulary_takes_memory_for_the_tokens_it_has(tmp_path: Path) 
     assert tokenizer.bytes_of(999_999) == b""
 
 
-def test_a_piece_as_long_as_a_book_is_refused_before_it_is_cut(tmp_path: Path) -> None:
+def test_a_piece_as_long_as_a_book_is_refused_before_it_is_split(tmp_path: Path) -> None:
     text = b"a" * 1_000_000
     piece = b"\x0a" + varint(len(text)) + text
     (tmp_path / "tokenizer.model").write_bytes(b"\x0a" + varint(len(piece)) + piece)
@@ -146,12 +148,12 @@ def varint(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_ends_the_program_passes_the_seam(kind: type[BaseException]) -> None:
+def test_exit_exceptions_are_not_wrapped(kind: type[BaseException]) -> None:
     with pytest.raises(kind), tokenizer_errors("Nothing"):
         raise kind
 
 
-def test_a_panic_is_caught_though_it_is_no_exception() -> None:
+def test_a_panic_is_caught_although_it_is_no_exception() -> None:
     panicking = RustTokenizer.from_str(json.dumps(RAW | charsmap("AAAAAAAA")))
     with (
         pytest.raises(TokenizerError, match="can't encode") as caught,
@@ -188,9 +190,7 @@ GROWING = {
 
 
 @pytest.mark.parametrize("name", sorted(GROWING))
-def test_a_normalizer_that_makes_texts_many_times_longer_is_refused(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_normalizer_that_expands_texts_manyfold_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="many times longer"):
         _ = ModelFiles.open(write(tmp_path, normalizer=GROWING[name])).tokenizer
 
@@ -205,5 +205,5 @@ def test_a_normalizer_that_makes_texts_many_times_longer_is_refused(
         None,
     ],
 )
-def test_usual_normalizers_are_taken(normalizer: object, tmp_path: Path) -> None:
+def test_common_normalizers_are_accepted(normalizer: object, tmp_path: Path) -> None:
     assert ModelFiles.open(write(tmp_path, normalizer=normalizer)).tokenizer.encode("hello")

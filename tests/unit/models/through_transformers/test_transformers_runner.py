@@ -84,7 +84,7 @@ def load(folder_of: Callable[[str], Path]) -> Load:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_its_scores_are_those_of_transformers(name: str, load: Load, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(name: str, load: Load, tmp_path: Path) -> None:
     target = load(name)
     assert isinstance(target.runner, TransformersRunner)
     peer: Any = AutoModelForCausalLM.from_pretrained(
@@ -99,7 +99,7 @@ def test_its_scores_are_those_of_transformers(name: str, load: Load, tmp_path: P
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_takes_trees_is_found_out_and_said(name: str, load: Load) -> None:
+def test_support_of_trees_is_detected_and_reported(name: str, load: Load) -> None:
     target = load(name)
     assert bool(target.runner.plain_why) == (name in PLAIN)
     how = "one token a step" if name in PLAIN else "token trees"
@@ -136,7 +136,7 @@ def test_laws_1_and_2_no_drafter_changes_a_token(name: str, drafter: str, load: 
 
 
 @pytest.mark.parametrize(("name", "dtype"), by_turns(list(EVERY), ["float32", "bfloat16"]))
-def test_law_4_what_is_planned_is_what_it_takes(
+def test_law_4_planned_memory_equals_the_measured(
     name: str, dtype: str, folder_of: Callable[[str], Path]
 ) -> None:
     target = load_target(folder_of(name), None, LoadOptions(dtype, device="cpu"))
@@ -150,7 +150,7 @@ def test_law_4_what_is_planned_is_what_it_takes(
 
 
 @pytest.mark.parametrize("quant", ["nf4", "nf4-dq"])
-def test_law_4_holds_in_four_bits(quant: str, tmp_path: Path) -> None:
+def test_law_4_holds_in_4_bits(quant: str, tmp_path: Path) -> None:
     # Of a card's formats, on the CPU, where bitsandbytes packs the same bytes.
     raw = USUAL | {"model_type": "stablelm", "hidden_size": 256, "intermediate_size": 512}
     torch.manual_seed(1)
@@ -185,7 +185,7 @@ def held_bytes(module: torch.nn.Module) -> int:
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cohere2", "jamba"])
-def test_law_7_answers_that_share_a_pass_leave_each_other_alone(name: str, load: Load) -> None:
+def test_law_7_answers_that_share_a_pass_are_independent(name: str, load: Load) -> None:
     target = load(name)
     drafter = "none" if name in PLAIN else "composite"
     requests = [
@@ -200,7 +200,7 @@ def test_law_7_answers_that_share_a_pass_leave_each_other_alone(name: str, load:
 
 
 @pytest.mark.parametrize("name", ["mamba", "jamba"])
-def test_what_is_cut_from_states_is_read_again(name: str, load: Load) -> None:
+def test_truncated_states_are_recomputed(name: str, load: Load) -> None:
     target, session = load(name), Session(load(name))
     settings = settings_of(EXACT[0])
     first = decode(target, settings, MESSAGES, session=session)
@@ -211,7 +211,7 @@ def test_what_is_cut_from_states_is_read_again(name: str, load: Load) -> None:
     assert first.token_ids == decode(target, settings, MESSAGES, session=session).token_ids
 
 
-def test_states_that_a_pass_changed_are_not_taken_for_others(load: Load) -> None:
+def test_states_modified_by_a_pass_are_not_reused(load: Load) -> None:
     runner = load("mamba").runner
     kv = runner.new_cache(32)
     root = PlacedTree(TokenTree(TreeShape.root_only(), (7,)), kv)
@@ -224,7 +224,7 @@ def test_states_that_a_pass_changed_are_not_taken_for_others(load: Load) -> None
         assert kv.length == 0
 
 
-def test_a_drafter_that_guesses_is_refused_where_one_token_is_decoded_a_step(load: Load) -> None:
+def test_a_drafter_is_refused_if_one_token_is_decoded_per_step(load: Load) -> None:
     target = load("mamba")
     with pytest.raises(RequestError, match="can't use the drafter") as caught:
         decode(target, GenerateSettings(drafter="suffix"), MESSAGES)
@@ -233,7 +233,7 @@ def test_a_drafter_that_guesses_is_refused_where_one_token_is_decoded_a_step(loa
 
 
 @pytest.mark.parametrize("name", WITH_TREES)
-def test_what_enters_deeper_layers_is_told(name: str, load: Load) -> None:
+def test_inputs_of_deeper_layers_are_returned_as_taps(name: str, load: Load) -> None:
     runner = load(name).runner
     assert isinstance(runner, TransformersRunner)
     states: list[torch.Tensor] = []
@@ -254,7 +254,7 @@ def test_what_enters_deeper_layers_is_told(name: str, load: Load) -> None:
     assert not late[:, 64:].equal(late[:, 32:64])
 
 
-def test_it_loads_and_answers_without_a_network(
+def test_a_transformers_model_loads_and_answers_without_a_network(
     folder_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -290,7 +290,9 @@ def test_it_loads_and_answers_without_a_network(
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_can_not_be_run_is_refused_in_words(changes: dict[str, object], words: str) -> None:
+def test_a_model_that_cannot_run_is_refused_with_a_message(
+    changes: dict[str, object], words: str
+) -> None:
     raw = USUAL | {"model_type": "stablelm"} | changes
     with pytest.raises(ModelError, match=words) as caught:
         sizes_of(parse_config(raw, {}))
@@ -309,12 +311,14 @@ def test_what_can_not_be_run_is_refused_in_words(changes: dict[str, object], wor
     ],
     ids=["rwkv", "recurrent_gemma", "gpt2"],
 )
-def test_what_holds_its_text_otherwise_is_refused(raw: dict[str, Any], words: str) -> None:
+def test_a_multimodal_model_without_a_separable_text_part_is_refused(
+    raw: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ModelError, match=words):
         sizes_of(parse_config(raw, {}))
 
 
-def test_sizes_may_be_told_layer_by_layer() -> None:
+def test_sizes_may_be_listed_per_layer() -> None:
     raw = USUAL | {"model_type": "gemma3n_text", "num_hidden_layers": 10, "head_dim": 8}
     raw |= {"intermediate_size": [64] * 9 + [96], "num_kv_shared_layers": 5}
     config = parse_config(raw, {})
@@ -324,13 +328,13 @@ def test_sizes_may_be_told_layer_by_layer() -> None:
         parse_config(raw | {"intermediate_size": [64, -1]}, {})
 
 
-def test_a_model_of_more_parts_than_any_has_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absurd_number_of_layers_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medusa_core.models.through_transformers.sizes._MAX_MODULES", 20)
     with pytest.raises(ModelError, match="can't build"):
         sizes_of(parse_config(USUAL | {"model_type": "stablelm", "vocab_size": 321}, {}))
 
 
-def test_a_program_beside_a_model_is_not_executed(tmp_path: Path) -> None:
+def test_code_in_a_models_repository_is_not_executed(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     folder = write_model(
         tmp_path / "model",
@@ -345,7 +349,7 @@ def test_a_program_beside_a_model_is_not_executed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["evil.bin", "evil.safetensors"])
-def test_no_pickle_is_read_that_an_index_names(name: str, tmp_path: Path) -> None:
+def test_a_pickle_named_by_an_index_is_not_read(name: str, tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", "gpt2")
     single = folder / "model.safetensors"
     tensors = load_file(single)
@@ -377,7 +381,7 @@ HOSTILE: dict[str, object] = {
 }
 
 
-def test_fields_that_say_nothing_of_a_model_reach_no_transformers(
+def test_irrelevant_fields_are_not_passed_to_transformers(
     folder_of: Callable[[str], Path], load: Load, tmp_path: Path
 ) -> None:
     folder = write_model(tmp_path / "model", "stablelm", **HOSTILE)
@@ -394,7 +398,7 @@ def test_fields_that_say_nothing_of_a_model_reach_no_transformers(
     assert decode(hostile, settings, MESSAGES).token_ids == expected
 
 
-def test_numbers_that_json_lacks_are_read_as_transformers_writes_them() -> None:
+def test_infinity_and_nan_are_read_as_transformers_writes_them() -> None:
     raw = json.loads(Mamba2Config().to_json_string(use_diff=False))
     assert raw["time_step_limit"] == [0.0, {"__float__": "Infinity"}]
     assert list(transformers_config(raw).time_step_limit) == [0.0, float("inf")]
@@ -403,7 +407,7 @@ def test_numbers_that_json_lacks_are_read_as_transformers_writes_them() -> None:
 @pytest.mark.parametrize(
     "name", ["num_hidden_layers", "num_layers", "vocab_size", "num_nextn_predict_layers"]
 )
-def test_sizes_are_bounded_within_parts_too(name: str) -> None:
+def test_sizes_are_bounded_within_nested_configurations_too(name: str) -> None:
     raw = {"model_type": "gemma4", "text_config": {name: 1 << 24}}
     with pytest.raises(ModelError, match=f"text_config.{name} is"):
         transformers_config(raw)
@@ -433,7 +437,7 @@ def test_tensors_of_another_model_are_refused(tmp_path: Path) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_options_that_are_not_there_are_refused(
+def test_unavailable_options_are_refused(
     options: dict[str, Any], words: str, folder_of: Callable[[str], Path]
 ) -> None:
     wanted = replace(LoadOptions(device="cpu"), **options)
@@ -442,7 +446,7 @@ def test_options_that_are_not_there_are_refused(
     assert caught.value.hint
 
 
-def test_what_goes_wrong_inside_transformers_is_an_error_of_ours(load: Load) -> None:
+def test_errors_inside_transformers_become_medusa_errors(load: Load) -> None:
     runner = load("stablelm").runner
     kv = runner.new_cache(16)
     with pytest.raises(MedusaError, match="transformers failed") as caught:
@@ -453,7 +457,7 @@ def test_what_goes_wrong_inside_transformers_is_an_error_of_ours(load: Load) -> 
 @pytest.mark.parametrize(
     ("name", "how"), [("gpt2", "with token trees"), ("mamba", "one token a step")]
 )
-def test_the_plan_says_how_it_runs(
+def test_the_plan_says_that_transformers_runs_the_model(
     name: str, how: str, folder_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(folder_of(name))
@@ -466,7 +470,7 @@ def test_the_plan_says_how_it_runs(
 
 
 @pytest.mark.parametrize("name", ["gpt2", "mamba"])
-def test_the_library_knows_a_folder_of_another_family(
+def test_the_library_lists_a_folder_of_an_unsupported_family(
     name: str, folder_of: Callable[[str], Path]
 ) -> None:
     contents = check_folder(folder_of(name))
@@ -475,7 +479,7 @@ def test_the_library_knows_a_folder_of_another_family(
     assert (contents.target.hidden_size, contents.target.num_layers) == (32, 2)
 
 
-def test_the_bench_says_how_it_runs(
+def test_bench_says_that_transformers_runs_the_model(
     folder_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     prompts = tmp_path / "prompts.jsonl"
@@ -487,7 +491,7 @@ def test_the_bench_says_how_it_runs(
     assert "one token a step, as some of its layers carry a state" in capsys.readouterr().out
 
 
-def test_a_cache_of_its_own_grows_and_moves(load: Load) -> None:
+def test_the_models_own_cache_grows_and_is_truncated(load: Load) -> None:
     target = load("jamba")
     kv = target.allocate_cache(16)
     with torch.inference_mode():

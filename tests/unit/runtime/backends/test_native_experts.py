@@ -165,7 +165,7 @@ def run(
 
 @each_library
 @pytest.mark.parametrize("name", CASES)
-def test_experts_are_those_of_torch_and_rows_are_independent(path: Path, name: str) -> None:
+def test_compiled_experts_equal_torchs_and_rows_are_independent(path: Path, name: str) -> None:
     case, library = CASES[name], open_library(path)
     native = experts_of(
         case, lambda weight: NativeLinear(library, [panel_weights(weight)], bias=None)
@@ -189,7 +189,7 @@ def test_experts_are_those_of_torch_and_rows_are_independent(path: Path, name: s
 
 @each_library
 @pytest.mark.parametrize("scoring", [Scoring.SOFTMAX, Scoring.SIGMOID])
-def test_of_equal_scores_the_first_experts_are_chosen(path: Path, scoring: Scoring) -> None:
+def test_of_equal_router_logits_the_first_experts_are_chosen(path: Path, scoring: Scoring) -> None:
     library = open_library(path)
     case = Case(RoutingSpec(20, 3, scoring), 16)
     native = experts_of(

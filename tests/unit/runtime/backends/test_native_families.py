@@ -70,7 +70,7 @@ def test_all_families_are_compiled() -> None:
     ("name", "num_prefix"),
     by_turns(COMPILED, [1, 14, 23, 31, 40], daily=first_of_family().values()),
 )
-def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
+def test_compiled_logits_equal_transformers_and_chunks_and_trees_change_no_bit(
     name: str, num_prefix: int, tmp_path: Path
 ) -> None:
     runner, resident = runners_of(name, tmp_path)
@@ -97,7 +97,7 @@ def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
 
 
 @pytest.mark.parametrize("name", FULLEST)
-def test_every_cpu_and_any_threads_compute_the_same_bits_of_every_family(
+def test_every_cpu_and_any_number_of_threads_compute_the_same_bits(
     name: str, tmp_path: Path
 ) -> None:
     runner, resident = runners_of(name, tmp_path)
@@ -111,7 +111,7 @@ def test_every_cpu_and_any_threads_compute_the_same_bits_of_every_family(
         assert torch.equal(scores(runner, list(TOKEN_IDS), 20), whole), threads
 
 
-def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch() -> None:
+def test_a_convolution_wider_than_the_compiled_step_supports_runs_in_torch() -> None:
     sizes = sizes_of(wide_config("qwen 3.5"))
     net = sizes.blocks[0].mixers[0]
     assert isinstance(net, GatedDeltaNetSpec)
@@ -124,7 +124,7 @@ def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch(
 
 
 @pytest.mark.parametrize("name", FULLEST)
-def test_half_precision_is_as_right_as_torch_operations(name: str, tmp_path: Path) -> None:
+def test_half_precision_is_as_accurate_as_torch(name: str, tmp_path: Path) -> None:
     runner, resident = runners_of(name, tmp_path, "bfloat16")
     exact = resident_of(tmp_path, "float64")
     wanted = scores(exact, list(TOKEN_IDS), 1000)
@@ -170,7 +170,7 @@ def loaded(peer: PreTrainedModel, folder: Path, num_here: int = 0) -> Target:
         "qwen 3.5 with experts",
     ],
 )
-def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
+def test_layers_from_a_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
     here, below = (loaded(deep_peer(name), tmp_path / str(count), count) for count in (0, 1))
     assert isinstance(here.runner, NativeRunner)
     assert isinstance(below.runner, OffloadNativeRunner)
@@ -195,9 +195,7 @@ def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: P
     ids=["one key head, no tail", "a tail of one"],
 )
 @torch.inference_mode()
-def test_states_of_odd_sizes_are_those_of_torch_operations(
-    sizes: dict[str, int], tmp_path: Path
-) -> None:
+def test_states_of_odd_sizes_equal_torchs(sizes: dict[str, int], tmp_path: Path) -> None:
     config = wide_config("qwen 3.5")
     for key, value in sizes.items():
         setattr(config, key, value)
@@ -220,7 +218,7 @@ def test_states_of_odd_sizes_are_those_of_torch_operations(
         assert torch.equal(rows[row], scores(runner, [*ids[:9], *path], 1000)[-1])
 
 
-def test_a_pass_that_fails_before_it_begins_takes_nothing_from_states(tmp_path: Path) -> None:
+def test_a_pass_that_fails_before_it_begins_changes_no_state(tmp_path: Path) -> None:
     runner, _ = runners_of("qwen 3.5", tmp_path)
     kv, full = runner.new_cache(96), runner.new_cache(16)
     runner.extend(TOKEN_IDS[:20], kv)

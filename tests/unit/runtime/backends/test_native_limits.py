@@ -26,7 +26,7 @@ NARROW = TinySpec(num_layers=1, seed=3)
         (NARROW, LoadOptions("float32", "cpu"), "rows of 8 numbers"),
     ],
 )
-def test_a_runner_is_compiled_unless_there_is_a_reason(
+def test_a_runner_is_compiled_unless_there_is_a_reason_against(
     spec: TinySpec, options: LoadOptions, why: str, tmp_path: Path
 ) -> None:
     target = load_target(write_tiny(tmp_path, spec), None, options)

@@ -120,9 +120,7 @@ RULES = {
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", TREES)
-def test_a_row_of_a_tree_reads_what_the_recurrence_along_its_path_gives(
-    rule: str, name: str
-) -> None:
+def test_a_tree_row_equals_the_recurrence_along_its_path(rule: str, name: str) -> None:
     over_rows, plain, rows_of = RULES[rule]
     parents = TREES[name]
     (sequence, cache), rows = sequence_of(parents), rows_of(len(parents))
@@ -142,7 +140,7 @@ def test_a_row_of_a_tree_reads_what_the_recurrence_along_its_path_gives(
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 66, 150])
-def test_a_decided_chain_goes_from_state_to_state(rule: str, count: int) -> None:
+def test_an_accepted_chain_advances_the_state(rule: str, count: int) -> None:
     over_rows, plain, rows_of = RULES[rule]
     sequence, cache = sequence_of(list(range(-1, count - 1)), decided=True)
     rows, inputs, (state, tail) = rows_of(count), made(count, CHANNELS), cache.own
@@ -161,7 +159,7 @@ def test_a_decided_chain_goes_from_state_to_state(rule: str, count: int) -> None
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_what_forgets_almost_all_stays_finite(rule: str) -> None:
+def test_strong_decay_stays_finite(rule: str) -> None:
     over_rows, _, rows_of = RULES[rule]
     sequence, cache = sequence_of(TREES["siblings far apart"])
     cache.own = LayerState(*(part.float() for part in cache.own))
@@ -173,7 +171,9 @@ def test_what_forgets_almost_all_stays_finite(rule: str) -> None:
 
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_a_row_is_convolved_with_its_ancestors_and_the_tail(name: str, has_bias: bool) -> None:
+def test_a_row_is_convolved_with_its_ancestors_and_the_cached_inputs(
+    name: str, has_bias: bool
+) -> None:
     parents, decided = TREES[name], name == "a chain"
     sequence, cache = sequence_of(parents, decided)
     inputs, weight = made(len(parents), CHANNELS), made(CHANNELS, WIDTH)
@@ -188,7 +188,7 @@ def test_a_row_is_convolved_with_its_ancestors_and_the_tail(name: str, has_bias:
     assert cache.steps[0].updates.shape[1:] == (0, 0)
 
 
-def test_a_convolved_row_has_the_same_bits_in_a_tree_as_alone() -> None:
+def test_a_convolved_row_has_the_same_bits_in_a_tree_and_alone() -> None:
     parents, tail, weight = TREES["a comb"], made(3, 7).float(), made(7, 4).float()
     inputs = made(len(parents), 7).float()
     found = convolve(inputs, tail, weight, None, tree_of(parents))

@@ -29,7 +29,7 @@ def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("localhost:6379", "127.0.0.1"),
     ],
 )
-def test_a_host_is_an_address_without_brackets(address: str, host: str) -> None:
+def test_an_ipv6_host_is_an_address_without_brackets(address: str, host: str) -> None:
     assert split_address(address) == (host, 6379)
 
 
@@ -37,12 +37,12 @@ def test_a_host_is_an_address_without_brackets(address: str, host: str) -> None:
     "address",
     ["[::1]", "[::1:6379", "::1]:6379", "[]:6379", "[[::1]]:6379", "[::1]:0", "[::1]:x", ""],
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(ClusterError, match="no address"):
         split_address(address)
 
 
-def test_a_token_is_made_once_and_is_for_its_user_alone(token: Path) -> None:
+def test_a_token_is_made_once_and_readable_by_its_user_only(token: Path) -> None:
     assert make_token() == token
     made = token.read_text(encoding="ascii")
     assert len(made) == 64
@@ -52,14 +52,14 @@ def test_a_token_is_made_once_and_is_for_its_user_alone(token: Path) -> None:
     assert list(token.parent.iterdir()) == [token]
 
 
-def test_an_empty_token_of_a_killed_program_is_made_anew(token: Path) -> None:
+def test_an_empty_token_of_a_killed_program_is_replaced(token: Path) -> None:
     token.parent.mkdir()
     token.touch()
     make_token()
     assert len(token.read_text(encoding="ascii")) == 64
 
 
-def test_the_token_of_a_program_that_was_quicker_holds(
+def test_of_two_concurrently_made_tokens_the_first_is_used(
     token: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = os.link

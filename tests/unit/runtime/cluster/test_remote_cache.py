@@ -19,7 +19,7 @@ def cache() -> RemoteCache:
     )
 
 
-def test_a_stage_that_comes_anew_is_sent_the_tokens_of_committed_rows_alone(
+def test_a_new_stage_gets_only_the_tokens_of_committed_rows(
     cache: RemoteCache,
 ) -> None:
     cache.open([1, 2, 3, 4])

@@ -45,13 +45,13 @@ def read(target: Target, kv: KvCache) -> torch.Tensor:
     return kv.committed()
 
 
-def test_a_target_has_the_bytes_that_were_planned(target: Target) -> None:
+def test_a_pool_has_the_planned_bytes(target: Target) -> None:
     assert target.caches.nbytes == target.plan.kv_bytes
     row = row_bytes(target.config, target.runner.cache_dtype.itemsize)
     assert target.caches.nbytes == whole_rows(target.config.context_tokens) * row
 
 
-def test_caches_lie_apart_in_one_memory(target: Target) -> None:
+def test_caches_do_not_overlap_in_the_pool(target: Target) -> None:
     pool = pool_of(target, 160)
     caches = [lender(target, pool)(rows) for rows in (64, 30, 64)]
     assert [cache.capacity for cache in caches] == [64, 32, 64]
@@ -64,7 +64,7 @@ def test_caches_lie_apart_in_one_memory(target: Target) -> None:
         torch.testing.assert_close(rows, expected)
 
 
-def test_more_than_was_planned_is_refused_by_name(target: Target) -> None:
+def test_more_than_planned_is_refused_with_its_name(target: Target) -> None:
     pool = pool_of(target, 128)
     allocate = lender(target, pool)
     first = allocate(100)
@@ -77,7 +77,7 @@ def test_more_than_was_planned_is_refused_by_name(target: Target) -> None:
     assert allocate(10, 64).capacity == 16  # less than it would like
 
 
-def test_what_nobody_holds_any_more_is_lent_again(target: Target) -> None:
+def test_freed_memory_is_reused(target: Target) -> None:
     pool = pool_of(target, 64)
     allocate = lender(target, pool)
     first = allocate(64)
@@ -87,7 +87,7 @@ def test_what_nobody_holds_any_more_is_lent_again(target: Target) -> None:
     assert allocate(64).capacity == 64
 
 
-def test_a_cache_grows_in_its_place_and_keeps_its_rows(target: Target) -> None:
+def test_a_cache_grows_in_place_and_keeps_its_rows(target: Target) -> None:
     pool = pool_of(target, 256)
     kv = lender(target, pool)(16)
     before = read(target, kv)
@@ -97,7 +97,7 @@ def test_a_cache_grows_in_its_place_and_keeps_its_rows(target: Target) -> None:
     assert torch.equal(kv.committed(), read(target, lender(target, pool)(16)))
 
 
-def test_a_cache_that_is_trimmed_keeps_its_rows_and_may_grow_again(target: Target) -> None:
+def test_a_trimmed_cache_keeps_its_rows_and_may_grow_again(target: Target) -> None:
     pool = pool_of(target, 256)
     kv = lender(target, pool)(208)
     before = read(target, kv)
@@ -115,7 +115,7 @@ def test_a_cache_that_is_trimmed_keeps_its_rows_and_may_grow_again(target: Targe
     assert torch.equal(read(target, kv), before)
 
 
-def test_a_cache_whose_place_is_shut_in_goes_elsewhere(target: Target) -> None:
+def test_a_cache_without_room_to_grow_is_moved(target: Target) -> None:
     pool = pool_of(target, 128)
     kv, shut = (lender(target, pool)(16) for _ in range(2))
     before = read(target, kv)
@@ -126,7 +126,7 @@ def test_a_cache_whose_place_is_shut_in_goes_elsewhere(target: Target) -> None:
     assert lender(target, pool)(16).capacity == 16  # where it had been
 
 
-def test_a_cache_that_is_in_its_own_way_becomes_empty(target: Target) -> None:
+def test_a_cache_that_blocks_its_own_growth_is_emptied(target: Target) -> None:
     pool = pool_of(target, 64)
     first, kv = (lender(target, pool)(32) for _ in range(2))
     read(target, kv)
@@ -135,7 +135,7 @@ def test_a_cache_that_is_in_its_own_way_becomes_empty(target: Target) -> None:
     assert (larger.capacity, larger.length) == (64, 0)
 
 
-def test_what_is_not_used_gives_way(target: Target) -> None:
+def test_idle_caches_are_evicted(target: Target) -> None:
     pool = pool_of(target, 64)
     idle = [lender(target, pool)(16) for _ in range(4)]
 
@@ -152,12 +152,12 @@ def test_what_is_not_used_gives_way(target: Target) -> None:
     assert idle == []
 
 
-def test_a_device_without_room_says_so(tiny: Target) -> None:
+def test_a_device_without_room_is_reported(tiny: Target) -> None:
     with pytest.raises(OutOfMemoryError, match="No memory for a KV cache"):
         pool_of(tiny, 1 << 45)
 
 
-def test_caches_double_up_to_what_there_is() -> None:
+def test_caches_double_up_to_the_pools_size() -> None:
     assert [steps_up(rows, 300) for rows in (1, 64, 65, 129, 290, 300)] == [
         64,
         64,
@@ -168,7 +168,7 @@ def test_caches_double_up_to_what_there_is() -> None:
     ]
 
 
-def test_a_conversation_that_grows_keeps_its_rows_and_none_beyond_the_plan(tiny: Target) -> None:
+def test_a_growing_conversation_keeps_its_rows_and_stays_within_the_plan(tiny: Target) -> None:
     from medusa_core.engine.session import Session
 
     target = replace(tiny, caches=pool_of(tiny, 256))

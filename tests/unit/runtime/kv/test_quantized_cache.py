@@ -107,7 +107,7 @@ def test_laws_1_to_3_hold_for_every_drafter(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_paths_of_every_depth_are_kept_as_if_nobody_had_drafted(
+def test_accepted_paths_of_every_depth_equal_a_cache_without_drafts(
     kind: str, load_kind: LoadKind
 ) -> None:
     target = load_kind(kind)
@@ -127,7 +127,7 @@ def test_paths_of_every_depth_are_kept_as_if_nobody_had_drafted(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_law_7_answers_that_share_a_pass_are_those_of_each_alone(
+def test_law_7_answers_that_share_a_pass_equal_those_of_each_alone(
     kind: str, load_kind: LoadKind
 ) -> None:
     target = load_kind(kind, "grouped", 4)
@@ -152,7 +152,9 @@ def test_law_7_answers_that_share_a_pass_are_those_of_each_alone(
         session.close()
 
 
-def test_the_cache_takes_what_is_planned_a_third_of_plain_numbers(load_kind: LoadKind) -> None:
+def test_the_quantized_cache_takes_the_planned_memory_a_third_of_16_bits(
+    load_kind: LoadKind,
+) -> None:
     target = load_kind("q4")
     assert isinstance(target.allocate_cache(16), QuantizedCache)
     config = target.config
@@ -191,7 +193,7 @@ def test_8_bits_lose_half_a_step_of_each_block(head_dim: int) -> None:
     assert torch.equal(pack_blocks(back[:1]), packed[:1])  # such rows lose nothing
 
 
-def test_numbers_come_back_within_half_a_step_of_their_group() -> None:
+def test_dequantized_values_are_within_half_a_step_of_their_group() -> None:
     rows = torch.randn(5, 2, 128, generator=torch.Generator().manual_seed(1)) * 3
     rows[0, 0, :64] = 2.5  # all alike
     rows[1] *= 1e6  # more than a float16 holds
@@ -224,7 +226,7 @@ def test_a_cache_in_few_bits_loses_little_and_attention_to_few_rows_more(
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_attention_to_enough_rows_is_full_attention(masked: bool) -> None:
+def test_sparse_attention_to_enough_rows_is_full_attention(masked: bool) -> None:
     generator = torch.Generator().manual_seed(3)
     q, keys, values = (
         torch.randn(*shape, generator=generator, dtype=torch.float64)
@@ -241,9 +243,7 @@ def test_attention_to_enough_rows_is_full_attention(masked: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["gemma2", "gpt_oss"])
-def test_families_whose_attention_is_another_refuse_to_leave_rows_out(
-    name: str, tmp_path: Path
-) -> None:
+def test_families_with_other_attention_refuse_sparse_attention(name: str, tmp_path: Path) -> None:
     found = next(config for config in CONFIGS if CONFIGS[config]().model_type == name)
     peer_of(found).save_pretrained(tmp_path)
     write_text_files(tmp_path)

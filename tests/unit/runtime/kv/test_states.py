@@ -97,14 +97,14 @@ def check(kv: TensorCache, expected: LayerState) -> None:
             torch.testing.assert_close(found, wanted)
 
 
-def test_the_accepted_path_changes_states_and_the_rest_does_not(kv: TensorCache) -> None:
+def test_only_the_accepted_path_changes_states(kv: TensorCache) -> None:
     first, second = run(kv, 5, 1, [0, 2, 4]), run(kv, 3, 2, [0])
     check(kv, plain([first, first, first, second], [0, 2, 4, 0]))
     assert kv.length == 4
 
 
 @pytest.mark.parametrize("left", range(4))
-def test_cutting_within_the_last_commit_loses_nothing(left: int, kv: TensorCache) -> None:
+def test_truncation_within_the_last_commit_loses_nothing(left: int, kv: TensorCache) -> None:
     first = run(kv, 2, 1, [0, 1])
     second = run(kv, 4, 2, [0, 1, 3])
     kv.truncate(2 + left)
@@ -113,7 +113,7 @@ def test_cutting_within_the_last_commit_loses_nothing(left: int, kv: TensorCache
     check(kv, plain([first, first, *[second] * len(rows)], [0, 1, *rows]))
 
 
-def test_cutting_further_back_lands_at_a_checkpoint_or_at_nothing(kv: TensorCache) -> None:
+def test_deeper_truncation_returns_to_a_checkpoint_or_to_nothing(kv: TensorCache) -> None:
     first = run(kv, 2, 1, [0, 1])
     kv.reserve(1)  # so that both rows are applied
     kv.commit([])
@@ -132,14 +132,14 @@ def test_cutting_further_back_lands_at_a_checkpoint_or_at_nothing(kv: TensorCach
     check(kv, plain([], []))
 
 
-def test_a_chunk_that_failed_leaves_what_was_before_it_or_nothing(kv: TensorCache) -> None:
+def test_a_failed_chunk_keeps_the_state_before_it_or_nothing(kv: TensorCache) -> None:
     run(kv, 2, 1, [0, 1])
     kv.reserve(3, decided=True)
     kv.truncate(2)
     assert kv.length == 0
 
 
-def test_decided_rows_leave_the_last_step_to_be_taken_back(kv: TensorCache) -> None:
+def test_after_accepted_rows_the_last_step_can_be_rolled_back(kv: TensorCache) -> None:
     steps = steps_of(90, 7)
     before = plain([steps] * 89, list(range(89)))
     kv.reserve(90, decided=True)
@@ -153,7 +153,7 @@ def test_decided_rows_leave_the_last_step_to_be_taken_back(kv: TensorCache) -> N
     check(kv, before)
 
 
-def test_steps_behind_what_was_filled_are_taken_back(kv: TensorCache) -> None:
+def test_steps_after_a_prefill_can_be_rolled_back(kv: TensorCache) -> None:
     run(kv, 2, 1, [0, 1])
     run(kv, 1, 2, [0])
     kv.checkpoint()
@@ -166,13 +166,13 @@ def test_steps_behind_what_was_filled_are_taken_back(kv: TensorCache) -> None:
     assert kv.length == 0
 
 
-def test_more_rows_than_can_be_taken_back_are_refused(kv: TensorCache) -> None:
+def test_more_rows_than_can_be_rolled_back_are_refused(kv: TensorCache) -> None:
     assert kv.most_rows == STEP_ROWS
     with pytest.raises(EngineError, match="rows of a tree"):
         kv.reserve(STEP_ROWS + 1)
 
 
-def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Target) -> None:
+def test_a_growing_cache_keeps_its_states_and_the_planned_size(tiny: Target) -> None:
     config = with_states(tiny)
     pool = CachePool(config, DTYPE, torch.device("cpu"), 512, "", 8)
     row = row_bytes(config, 8)
@@ -197,14 +197,14 @@ def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Tar
     assert beside.length == 0
 
 
-def test_a_pool_of_a_whole_context_has_the_bytes_that_are_planned(tiny: Target) -> None:
+def test_a_pool_of_a_whole_context_has_the_planned_bytes(tiny: Target) -> None:
     config = with_states(tiny)
     num_rows = whole_rows(config.context_tokens)
     pool = CachePool(config, DTYPE, torch.device("cpu"), num_rows, "", 8)
     assert pool.nbytes == kv_bytes(config, tiny.formats, config.context_tokens)
 
 
-def test_states_that_were_lent_in_a_step_are_cut_behind_it(tiny: Target) -> None:
+def test_states_shared_within_a_step_are_truncated_to_its_start(tiny: Target) -> None:
     config = with_states(tiny)
     pool = CachePool(config, torch.float32, torch.device("cpu"), 512, "", 4)
     precision = replace(tiny.precision, compute=torch.float32, cache=torch.float32)
@@ -232,14 +232,14 @@ def test_a_convolution_reads_the_inputs_of_a_rows_own_path() -> None:
     assert one.inputs(1).tolist() == [[0]]
 
 
-def test_models_without_states_know_nothing_of_them(load: LoadTarget) -> None:
+def test_models_without_recurrent_layers_have_no_states(load: LoadTarget) -> None:
     target = load("tied", "float64")
     assert state_bytes(target.config, 8) == 0
     assert target.allocate_cache(8).states is None
 
 
 @pytest.mark.parametrize("name", ["qwen3_5", "lfm2", "granitemoehybrid"])
-def test_an_answer_written_again_reads_no_token_again_and_an_edit_says_how_many(
+def test_a_regenerated_answer_recomputes_no_token_and_an_edit_says_how_many(
     name: str, load: LoadTarget
 ) -> None:
     target = load(name, "float64")

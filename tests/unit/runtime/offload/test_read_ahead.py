@@ -46,12 +46,12 @@ def ahead(shelf: Shelf) -> ReadAhead[str]:
     return ReadAhead(shelf.read, 3, "medusa-layers")
 
 
-def test_pieces_come_in_their_order_round_a_circle(ahead: ReadAhead[str], shelf: Shelf) -> None:
+def test_pieces_are_read_in_order_in_a_ring(ahead: ReadAhead[str], shelf: Shelf) -> None:
     ahead.begin("abcde", is_circle=True)
     assert entered(ahead, shelf, 12) == list("abcdeabcdeab")
 
 
-def test_a_list_ends_and_another_begins_at_any_piece(ahead: ReadAhead[str], shelf: Shelf) -> None:
+def test_a_list_may_end_and_another_begin_at_any_piece(ahead: ReadAhead[str], shelf: Shelf) -> None:
     ahead.begin("abcde")
     assert entered(ahead, shelf, 5) == list("abcde")
     assert ahead.num_read == 5
@@ -59,7 +59,7 @@ def test_a_list_ends_and_another_begins_at_any_piece(ahead: ReadAhead[str], shel
     assert entered(ahead, shelf, 4) == list("yzvw")
 
 
-def test_what_is_in_use_is_not_read_over(ahead: ReadAhead[str], shelf: Shelf) -> None:
+def test_a_buffer_in_use_is_not_overwritten(ahead: ReadAhead[str], shelf: Shelf) -> None:
     ahead.begin("abcdefgh")
     place = ahead.acquire()
     ahead.acquire()
@@ -69,7 +69,7 @@ def test_what_is_in_use_is_not_read_over(ahead: ReadAhead[str], shelf: Shelf) ->
     assert shelf.ring[ahead.acquire()] == "d"
 
 
-def test_what_an_older_order_reads_is_void(ahead: ReadAhead[str], shelf: Shelf) -> None:
+def test_reads_of_an_older_request_are_discarded(ahead: ReadAhead[str], shelf: Shelf) -> None:
     shelf.gate.clear()
     ahead.begin("abc")
     assert shelf.began.wait(10)
@@ -81,7 +81,7 @@ def test_what_an_older_order_reads_is_void(ahead: ReadAhead[str], shelf: Shelf) 
 @pytest.mark.parametrize(
     ("failure", "expected"), [(TierError("gone"), TierError), (ValueError("odd"), EngineError)]
 )
-def test_a_read_that_fails_is_told_where_it_is_needed_and_tried_again(
+def test_a_failed_read_is_reported_where_it_is_needed_and_retried(
     ahead: ReadAhead[str], shelf: Shelf, failure: Exception, expected: type[MedusaError]
 ) -> None:
     shelf.errors.append(failure)
@@ -92,7 +92,7 @@ def test_a_read_that_fails_is_told_where_it_is_needed_and_tried_again(
     assert entered(ahead, shelf, 3) == list("abc")
 
 
-def test_a_failure_ahead_spoils_nothing_before_it(ahead: ReadAhead[str], shelf: Shelf) -> None:
+def test_a_failed_prefetch_affects_nothing_before_it(ahead: ReadAhead[str], shelf: Shelf) -> None:
     shelf.gate.clear()
     ahead.begin("abc", is_circle=True)
     shelf.gate.set()

@@ -59,7 +59,7 @@ def answers(target: Target, settings: GenerateSettings = SETTINGS) -> list[tuple
     return [found[n] for n in range(len(PROMPTS))]
 
 
-def test_a_pass_is_divided_by_sequences_and_by_rows() -> None:
+def test_a_pass_is_split_by_sequences_and_by_rows() -> None:
     assert batches_of([1] * 5, 2, 64) == [
         Batch(slice(0, 2), slice(0, 2)),
         Batch(slice(2, 4), slice(2, 4)),
@@ -105,7 +105,7 @@ def whole_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]
     ("kind", "states", "caches"),
     by_turns(list(KINDS), [Tier.DEVICE, Tier.MEMORY, Tier.DISK], list(CACHES)),
 )
-def test_batches_answer_as_one(
+def test_split_batches_answer_like_one(
     kind: str,
     states: Tier,
     caches: str,
@@ -153,7 +153,7 @@ def tapped(target: Target) -> Tensor:
     return target.runner.verify(*placed)
 
 
-def test_a_full_disk_ends_a_pass_with_what_to_do(
+def test_a_full_disk_ends_a_pass_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = ActivationStore(Tier.DISK, tmp_path)
@@ -170,7 +170,7 @@ def test_a_full_disk_ends_a_pass_with_what_to_do(
 
 
 @pytest.mark.parametrize("cache", ["", "q4"])
-def test_planned_bytes_under_a_policy_are_those_that_are_held(cache: str, tmp_path: Path) -> None:
+def test_planned_bytes_under_a_policy_equal_the_allocated(cache: str, tmp_path: Path) -> None:
     spec = replace(STREAMED, hidden_size=256, intermediate_size=384)
     model = write_tiny(tmp_path / "model", spec)
     policy = Policy(Shares(0.5, 0, 0.5), Shares(0.5, 0, 0.5), batch=4, num_batches=2)

@@ -68,9 +68,7 @@ def state(runner: NativeRunner | ResidentRunner, ids: list[int] = IDS) -> tuple[
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_it_agrees_with_the_runner_of_torch_operations(
-    name: str, dtype: str, load: LoadTarget
-) -> None:
+def test_the_compiled_runner_agrees_with_torch(name: str, dtype: str, load: LoadTarget) -> None:
     runner = runner_of(load, name, dtype)
     exact = load(name, "float64").runner
     assert isinstance(exact, ResidentRunner)
@@ -125,7 +123,7 @@ def test_all_cpus_compute_the_same_bits_in_float32(name: str, dtype: str, load: 
 @each_library
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bfloat16 q8_0"])
 @pytest.mark.parametrize("length", [1, 2, 14, 15, 16, 17, 31, 48])
-def test_every_cpu_attends_alike_wherever_a_tree_begins(
+def test_every_cpu_attends_equally_wherever_a_tree_begins(
     path: Path, dtype: str, length: int, load: LoadTarget
 ) -> None:
     """Panels of keys and pairs of values may end within the committed rows, and within a path."""
@@ -171,7 +169,7 @@ def test_a_cache_in_8_bits_holds_what_torch_quantizes(name: str, load: LoadTarge
     assert (states - exact).norm() / exact.norm() < 0.02
 
 
-def test_a_cache_shows_the_keys_and_values_that_it_holds(load: LoadTarget) -> None:
+def test_keys_and_values_of_a_cache_can_be_read(load: LoadTarget) -> None:
     """Those of torch's operations, but for rounding."""
     runner = runner_of(load, "qwen3", "bfloat16")
     whole = load("qwen3", "float64").runner
@@ -180,7 +178,7 @@ def test_a_cache_shows_the_keys_and_values_that_it_holds(load: LoadTarget) -> No
     assert (ours - exact).norm() / exact.norm() < 0.02
 
 
-def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None:
+def test_the_rows_kept_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None:
     runner = runner_of(load, "pebble", "bfloat16")
     kv, _ = state(runner)
     runner.verify(PlacedTree(TREE, kv))
@@ -192,7 +190,7 @@ def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_heads_rank_as_their_scores_say(name: str, load: LoadTarget) -> None:
+def test_heads_rank_by_their_logits(name: str, load: LoadTarget) -> None:
     heads = load(name, "float32").heads
     assert heads is not None
     assert heads._native is not None
@@ -204,7 +202,7 @@ def test_heads_rank_as_their_scores_say(name: str, load: LoadTarget) -> None:
 
 @pytest.mark.parametrize("name", ["qwen3", "pebble"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_heads_guess_as_those_of_torch_operations(name: str, dtype: str, load: LoadTarget) -> None:
+def test_compiled_heads_draft_like_torch(name: str, dtype: str, load: LoadTarget) -> None:
     """Those of Pebble read the root's vector and draft from half the vocabulary."""
     target = load(name, dtype)
     heads = target.heads
@@ -225,7 +223,7 @@ def test_heads_guess_as_those_of_torch_operations(name: str, dtype: str, load: L
             assert given == tuple(ranked.chances()[rank] for _, rank in shape.places)
 
 
-def test_damaged_weights_are_noticed(load: LoadTarget) -> None:
+def test_damaged_weights_are_detected(load: LoadTarget) -> None:
     runner = runner_of(load, "qwen3", "bfloat16")
     norm = runner._native._kept[0]
     before = norm.clone()
@@ -236,7 +234,7 @@ def test_damaged_weights_are_noticed(load: LoadTarget) -> None:
         norm.copy_(before)
 
 
-def test_torch_alone_decodes_pebble_as_well(
+def test_torch_decodes_pebble_as_well(
     load: LoadTarget,
     monkeypatch: pytest.MonkeyPatch,
     report_ties: Callable[[list[Tie]], None],
@@ -257,12 +255,12 @@ def test_torch_alone_decodes_pebble_as_well(
     assert drafted.done.num_steps < plain.done.num_steps
 
 
-def test_a_target_too_narrow_for_it_runs_without(load: LoadTarget) -> None:
+def test_a_target_too_narrow_for_the_compiled_step_runs_in_torch(load: LoadTarget) -> None:
     target: Target = load("grouped", "float32")  # heads of 8 numbers
     assert isinstance(target.runner, ResidentRunner)
 
 
-def test_helpers_stay_as_long_as_a_pass_is_under_way() -> None:
+def test_worker_threads_live_as_long_as_a_pass() -> None:
     library = native_library()
     if library is None:
         pytest.skip("nothing is compiled for this machine")

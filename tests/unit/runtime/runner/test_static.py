@@ -47,9 +47,7 @@ MODELS = ("grouped", "tied", "eagle", "mimo", *FAMILIES, *PEERS, "pebble")
 
 
 @pytest.mark.parametrize(("name", "num_rows"), by_turns(MODELS, [1, 2, 4, 7, 12]))
-def test_every_row_is_what_it_is_without_padding(
-    name: str, num_rows: int, load: LoadTarget
-) -> None:
+def test_every_row_is_unchanged_by_padding(name: str, num_rows: int, load: LoadTarget) -> None:
     target = load(name, "float64")
     _, runner = static(target)
     resident = ResidentRunner(target.runner._model, target.precision)
@@ -71,7 +69,7 @@ def test_every_row_is_what_it_is_without_padding(
 
 
 @pytest.mark.parametrize(("drafter", "rule"), by_turns(DRAFTING, ["greedy", "sample"]))
-def test_the_laws_hold_for_it(
+def test_the_decoding_laws_hold_with_static_shapes(
     drafter: DrafterSpec, rule: str, target_of: Callable[[str], Target]
 ) -> None:
     resident = target_of(drafter.name)
@@ -87,7 +85,7 @@ def test_the_laws_hold_for_it(
     check_same_tokens(plain, drafted)
 
 
-def test_the_tree_fits_to_the_last_slot(load: LoadTarget) -> None:
+def test_a_tree_fits_up_to_the_last_slot(load: LoadTarget) -> None:
     target = load("grouped", "float64")
     _, runner = static(target)
     kv = runner.new_cache(len(IDS) + 3)
@@ -118,7 +116,7 @@ def test_caches_grow_and_sessions_take_turns(load: LoadTarget) -> None:
     assert (runner.verify(PlacedTree(tree_of(5), caches[0])) - first[0]).abs().max() < 1e-12
 
 
-def test_few_steps_are_prepared(load: LoadTarget) -> None:
+def test_few_step_sizes_are_prepared(load: LoadTarget) -> None:
     _, runner = static(load("grouped", "float64"))
     kv = runner.new_cache(200)
     runner.extend(IDS, kv)

@@ -55,7 +55,7 @@ def test_nodes_are_sorted_by_length_then_rank_with_parents_first() -> None:
     assert shape.max_depth == 3
 
 
-def test_a_draft_has_its_place_among_as_many_guesses_as_there_are() -> None:
+def test_a_drafts_rank_is_its_position_among_all_drafts() -> None:
     shape = TreeShape.from_paths([(0,), (2,), (0, 1), (2, 0), (0, 1, 3)])
     for num_ranks in (4, 10, 4):
         ranks = (0, 2, num_ranks + 1, num_ranks, 2 * num_ranks + 3)
@@ -70,7 +70,7 @@ def test_from_paths_refuses_orphans_and_senseless_paths(paths: list[tuple[int, .
         TreeShape.from_paths(paths)
 
 
-def test_pruning_drops_what_the_heads_do_not_offer_with_everything_below_it() -> None:
+def test_pruning_drops_ranks_that_the_heads_lack_with_their_subtrees() -> None:
     shape = TreeShape.from_paths(PATHS)
     assert shape.pruned(2, 10).paths == ((), (0,), (1,), (0, 0), (0, 1), (1, 0))
     assert shape.pruned(3, 1).paths == ((), (0,), (0, 0), (0, 0, 0))
@@ -85,7 +85,7 @@ def test_the_first_rows_of_a_tree_are_a_tree(shape: TreeShape, num_rows: int) ->
 
 
 @given(shape=shapes)
-def test_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
+def test_paths_and_parents_are_consistent(shape: TreeShape) -> None:
     for node in range(shape.num_nodes):
         above = path_to(shape, node)
         assert [shape.paths[one] for one in above] == [
@@ -95,9 +95,7 @@ def test_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
 
 
 @given(shape=shapes, other=shapes)
-def test_a_tree_beside_another_hangs_under_the_same_root(
-    shape: TreeShape, other: TreeShape
-) -> None:
+def test_a_merged_tree_shares_the_root(shape: TreeShape, other: TreeShape) -> None:
     both, shift = shape.merged_at_root(other), shape.num_nodes - 1
     assert both.first_rows(shape.num_nodes) == shape
     for node in range(1, other.num_nodes):
@@ -105,7 +103,7 @@ def test_a_tree_beside_another_hangs_under_the_same_root(
         assert path_to(both, node + shift) == (0, *(one + shift for one in below_root))
 
 
-def test_child_with_finds_the_token_among_the_children_alone() -> None:
+def test_child_with_finds_a_token_only_among_the_children() -> None:
     tree = TokenTree(TreeShape.from_paths(PATHS), (9, 5, 6, 7, 8, 5, 9))
     assert tree.child_with(0, 6) == 2
     assert tree.child_with(1, 8) == 4
@@ -116,7 +114,7 @@ def test_child_with_finds_the_token_among_the_children_alone() -> None:
 
 @given(shape=shapes, length=st.integers(0, 40))
 @settings(deadline=None)
-def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
+def test_the_mask_shows_the_prefix_and_the_ancestors_to_every_query_head(
     shape: TreeShape, length: int
 ) -> None:
     count = shape.num_nodes
@@ -136,7 +134,7 @@ def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
 
 
 @pytest.mark.parametrize("count", [31, 32, 33, 64, 65, 100])
-def test_trees_of_more_rows_than_a_word_has_bits_see_their_ancestors(count: int) -> None:
+def test_trees_of_more_rows_than_a_words_bits_see_their_ancestors(count: int) -> None:
     parents = (-1, *((7 * node) % node for node in range(1, count)))
     shape = TreeShape(tuple((0,) * node for node in range(count)), parents)
     rows = place_rows([SomeRows(range(count), RowLayout.of_tree(shape), 5)], CPU)
@@ -145,7 +143,7 @@ def test_trees_of_more_rows_than_a_word_has_bits_see_their_ancestors(count: int)
     assert seen.tolist() == mask_of(shape)
 
 
-def test_chains_see_what_came_before() -> None:
+def test_chains_see_all_earlier_nodes() -> None:
     (sees,) = place_rows([SomeRows(range(4), RowLayout.of_chain(4), 2)], CPU).visible
     assert sees is not None
     mask = additive_mask(sees, 2, 1, torch.float32)
@@ -179,7 +177,7 @@ def brute_force(accuracies: list[list[float]], num_nodes: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(accuracies=accuracy_rows, num_nodes=st.integers(0, 4))
-def test_best_paths_are_as_good_as_the_best_of_all_trees(
+def test_best_paths_equal_the_best_of_all_trees(
     accuracies: list[list[float]], num_nodes: int
 ) -> None:
     paths = best_paths(accuracies, num_nodes)
@@ -215,7 +213,7 @@ def test_a_larger_best_tree_contains_the_smaller(accuracies: list[list[float]]) 
     assert all(small <= large for small, large in itertools.pairwise(trees))
 
 
-def test_best_paths_cope_with_no_heads_and_worthless_ranks() -> None:
+def test_best_paths_handle_no_heads_and_worthless_ranks() -> None:
     assert best_paths([], 5) == []
     assert best_paths([[]], 5) == []
     assert best_paths([[0.5, 0.0, 0.0]], 5) == [(0,), (1,)]
@@ -223,7 +221,7 @@ def test_best_paths_cope_with_no_heads_and_worthless_ranks() -> None:
     assert best_paths([[0.2, 0.9], [0.5]], 2) == [(0,), (1,)]
 
 
-def test_expected_length_is_the_sum_of_the_paths_chances() -> None:
+def test_expected_length_is_the_sum_of_path_probabilities() -> None:
     accuracies = [[0.5, 0.2], [0.4]]
     assert expected_length([(0,), (1,), (0, 0)], accuracies) == pytest.approx(1.9)
     assert expected_length([(0, 0, 0), (7,)], accuracies) == 1.0
@@ -266,14 +264,14 @@ def write_table(folder: Path, **more: object) -> Path:
     return folder
 
 
-def test_a_measured_tree_comes_before_a_computed_one(tmp_path: Path) -> None:
+def test_a_measured_tree_takes_precedence_over_a_computed_one(tmp_path: Path) -> None:
     table = read_tree_table(write_table(tmp_path, trees={"3": [[0], [1]]}), num_heads=2)
     assert table.tree(3).paths == ((), (0,), (1,))
     # No tree of four rows was measured: the accuracies choose.
     assert table.tree(4).paths == ((), (0,), (1,), (0, 0))
 
 
-def test_a_measured_tree_is_pruned_to_the_heads_at_hand(tmp_path: Path) -> None:
+def test_a_measured_tree_is_pruned_to_the_available_heads(tmp_path: Path) -> None:
     table = read_tree_table(write_table(tmp_path, trees={"3": [[0], [0, 0]]}), num_heads=1)
     assert table.tree(3).paths == ((), (0,))
 

@@ -43,7 +43,7 @@ def check_drafts(model: Target, source: DraftModelSource, text: list[int]) -> No
 
 @pytest.mark.parametrize("name", ["smaller", "qwen3_5"])
 @torch.inference_mode()
-def test_it_drafts_what_it_says_itself_behind_steps_cuts_and_a_new_turn(
+def test_a_draft_model_drafts_its_own_text_after_steps_truncations_and_new_turns(
     name: str, load: LoadTarget
 ) -> None:
     model = load(name, "float64")
@@ -65,7 +65,9 @@ def test_it_drafts_what_it_says_itself_behind_steps_cuts_and_a_new_turn(
     check_drafts(model, source, other)
 
 
-def test_without_room_it_drafts_nothing_and_the_answer_goes_on(folders: Folders) -> None:
+def test_a_draft_model_without_room_drafts_nothing_and_the_answer_continues(
+    folders: Folders,
+) -> None:
     folder = folders["grouped"][0]
     target = load_target(folder, options=LoadOptions("float64", assistant_dir=folder))
     assert target.assistant is not None
@@ -79,7 +81,7 @@ def test_without_room_it_drafts_nothing_and_the_answer_goes_on(folders: Folders)
     caches.release(others)
 
 
-def test_a_model_that_drafts_for_itself_is_always_right(folders: Folders) -> None:
+def test_a_model_that_drafts_for_itself_is_always_accepted(folders: Folders) -> None:
     folder = folders["grouped"][0]
     target = load_target(folder, options=LoadOptions("float64", assistant_dir=folder))
     settings = GenerateSettings("draft-model", tree_rows=6, max_new_tokens=30)
@@ -90,7 +92,7 @@ def test_a_model_that_drafts_for_itself_is_always_right(folders: Folders) -> Non
 @pytest.mark.parametrize(
     "more", [{"temperature": 0.7}, {"temperature": 1.5, "top_k": 40}, {"top_p": 0.8}], ids=str
 )
-def test_told_the_noise_a_model_that_drafts_for_itself_is_right_where_chance_chooses(
+def test_with_the_noise_a_model_that_drafts_for_itself_is_accepted_under_sampling(
     folders: Folders, more: dict[str, Any]
 ) -> None:
     folder = folders["grouped"][0]
@@ -123,7 +125,7 @@ def test_a_draft_model_is_planned_to_the_byte_in_the_targets_formats(
     assert plan.scratch_bytes == alone.plan.scratch_bytes + drafts.plan.scratch_bytes
 
 
-def test_a_context_leaves_room_for_the_draft_model() -> None:
+def test_the_context_leaves_room_for_the_draft_model() -> None:
     config = shape_config("vicuna-7b")
     formats = WeightFormats("nf4")
     card = cuda_budget(8)

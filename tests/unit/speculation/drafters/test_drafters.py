@@ -65,7 +65,7 @@ def check_proposal(drafter: Drafter, target: Target, root_id: int, max_rows: int
 
 @DRAFTERS
 @torch.inference_mode()
-def test_a_proposal_is_a_whole_tree_within_its_rows(
+def test_a_proposal_is_a_complete_tree_within_its_rows(
     spec: DrafterSpec, target_of: Callable[[str], Target]
 ) -> None:
     rng, target = random.Random(1), target_of(spec.name)
@@ -84,7 +84,7 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
 
 @DRAFTERS
 @torch.inference_mode()
-def test_a_new_answer_starts_without_memory_of_the_last(
+def test_a_new_answer_has_no_state_of_the_last(
     spec: DrafterSpec, target_of: Callable[[str], Target]
 ) -> None:
     target = target_of(spec.name)
@@ -102,7 +102,7 @@ def test_a_new_answer_starts_without_memory_of_the_last(
 
 
 @pytest.mark.parametrize(("spec", "tree_rows"), by_turns(drafter_registry().specs, [1, 2, 7, 40]))
-def test_trees_of_any_size_leave_text_and_cache_alone(
+def test_trees_of_any_size_change_neither_text_nor_cache(
     spec: DrafterSpec, tree_rows: int, target_of: Callable[[str], Target]
 ) -> None:
     target = target_of(spec.name)
@@ -117,7 +117,7 @@ def test_trees_of_any_size_leave_text_and_cache_alone(
     assert all(step.num_rows <= tree_rows for step in run.steps[1:])
 
 
-def test_drafters_and_rules_are_found_by_name_and_strangers_are_refused() -> None:
+def test_drafters_and_rules_are_found_by_name_and_unknown_ones_refused() -> None:
     registry = drafter_registry()
     assert {"medusa", "none"} <= set(registry.names)
     assert registry.get("none").name == "none"
@@ -126,20 +126,20 @@ def test_drafters_and_rules_are_found_by_name_and_strangers_are_refused() -> Non
     assert "medusa" in caught.value.hint
 
 
-def test_every_source_drafts_alone_or_in_the_combination_of_its_name() -> None:
+def test_every_source_drafts_alone_or_in_a_combination() -> None:
     drafters = {spec.name: spec.sources for spec in drafter_registry().specs}
     for source in source_registry().specs:
         drafter = source.name if source.alone is None else source.alone.name
         assert drafters[drafter][0] == source.name
 
 
-def test_drafters_to_compare_with_are_not_offered(tiny: Target) -> None:
+def test_benchmark_drafters_are_not_offered(tiny: Target) -> None:
     serving = {spec.name for spec in serving_drafters(tiny)}
     offered = {spec.name for spec in drafters_for(tiny)}
     assert serving - offered == {"vllm"}
 
 
-def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
+def test_medusa_heads_get_drafts_accepted_on_pebble(load: LoadTarget) -> None:
     # Else all laws hold of it because it never does anything.
     settings = GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=64)
     run = decode(load("pebble", "float32"), settings, user_says("Tell me a story about a cat."))
@@ -147,7 +147,7 @@ def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
     assert {source.head for step in run.steps for source in step.sources} >= {0, 1, 2}
 
 
-def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
+def test_a_dynamic_tree_branches_where_the_heads_are_unsure(tiny: Target) -> None:
     assert tiny.heads is not None
     drafter = drafter_registry().get("medusa-dynamic").build(tiny, RowBudget(8))
     shapes = set()
@@ -179,7 +179,7 @@ def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
     assert len(shapes) > 2
 
 
-def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget) -> None:
+def test_a_dynamic_tree_gets_more_accepted_than_a_fixed_one_on_pebble(load: LoadTarget) -> None:
     pebble = load("pebble", "float32")
     settings = GenerateSettings(drafter="medusa", tree_rows=8, max_new_tokens=100)
     prompts = ("Tell me a story about a red boat.", "What is water?", "Describe the sea.")
@@ -194,7 +194,7 @@ def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget
 
 
 @pytest.mark.parametrize("name", ["medusa", "medusa-dynamic", "composite"])
-def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> None:
+def test_heads_propose_tokens_that_the_noise_ranks_first(name: str, tiny: Target) -> None:
     lifted = (71, 72, 73)
 
     def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
@@ -227,7 +227,7 @@ def heads_and_suffixes(target: Target, num_rows: int) -> GrownDrafter:
     return GrownDrafter(RowBudget(num_rows), target, specs)
 
 
-def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
+def test_a_merged_tree_contains_tokens_that_the_noise_ranks_first(tiny: Target) -> None:
     def chance(scores: Tensor, token_ids: Tensor | None) -> Tensor:
         raised = scores.clone()
         raised[:, 77] += 1000
@@ -246,7 +246,7 @@ def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
         assert (77 in first) == is_lifted
 
 
-def test_a_suffix_takes_the_place_of_what_the_heads_are_less_sure_of(tiny: Target) -> None:
+def test_a_suffix_match_replaces_less_likely_drafts_of_the_heads(tiny: Target) -> None:
     assert tiny.heads is not None
     drafter = heads_and_suffixes(tiny, 2)
     decided = set()
@@ -268,7 +268,7 @@ def test_a_suffix_takes_the_place_of_what_the_heads_are_less_sure_of(tiny: Targe
 
 @pytest.mark.parametrize("name", ["medusa", "medusa-dynamic", "composite"])
 @pytest.mark.parametrize("text", [(1, 2, 3), (4, 5, 6, 7, 8, 4, 5, 6)])
-def test_what_is_learned_from_is_the_heads_best_guesses(
+def test_learning_uses_the_heads_top_ranked_drafts(
     name: str, text: tuple[int, ...], tiny: Target
 ) -> None:
     assert tiny.heads is not None

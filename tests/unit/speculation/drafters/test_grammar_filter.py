@@ -18,7 +18,7 @@ class ListedGrammar(Grammar):
         return [token_id in self._allowed[tuple(path)] for token_id in token_ids]
 
 
-def test_each_path_keeps_its_own_candidates_that_are_allowed() -> None:
+def test_each_path_keeps_its_own_allowed_candidates() -> None:
     grammar_filter = GrammarFilter(ListedGrammar({(1,): {5, 7}, (2,): {6, 8}}))
     offered = Candidates(
         array("i", [5, 6, 7, 8]), array("f", [0.5, 0.25, 0.75, 0.125]), array("i", [2, 2])
@@ -34,7 +34,7 @@ def test_each_path_keeps_its_own_candidates_that_are_allowed() -> None:
     ]
 
 
-def test_candidates_of_every_path_are_judged_by_each_path() -> None:
+def test_the_grammar_filters_candidates_of_every_path_by_that_path() -> None:
     grammar_filter = GrammarFilter(ListedGrammar({(1,): {5}, (2,): {5, 6}}))
     offered = Candidates(array("i", [5, 6]), array("f", [0.5, 0.25]))
     kept = grammar_filter.keep(Paths(2, 1, array("i", [1, 2])), offered)

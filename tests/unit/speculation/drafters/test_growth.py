@@ -80,7 +80,7 @@ def shape_of(tree: Grown) -> TreeShape:
 
 
 @pytest.mark.parametrize(("num_heads", "num_ranks"), SIZES)
-def test_a_grown_tree_is_worth_most_of_all_of_its_size(num_heads: int, num_ranks: int) -> None:
+def test_a_grown_tree_has_the_highest_value_of_its_size(num_heads: int, num_ranks: int) -> None:
     rng = random.Random(10 * num_heads + num_ranks)
     for num_rows in (1, 2, 3, 8, 33):
         chances = chances_of(rng, num_heads, num_ranks)
@@ -93,20 +93,20 @@ def test_a_grown_tree_is_worth_most_of_all_of_its_size(num_heads: int, num_ranks
 
 
 @pytest.mark.parametrize("nothing", [0.0, math.nan])
-def test_what_is_worth_nothing_takes_no_row(nothing: float) -> None:
+def test_worthless_candidates_get_no_row(nothing: float) -> None:
     assert shape_of(grown([ranks_of([[nothing] * 3] * 2)], [1.0], 9)).num_nodes == 1
     some = ranks_of([[0.5, nothing, nothing], [nothing] * 3])
     assert shape_of(grown([some], [1.0], 9)).paths == ((), (0,))
 
 
-def test_of_equals_the_earlier_are_taken() -> None:
+def test_of_equal_candidates_the_earlier_is_taken() -> None:
     tree = grown([Scripted(lambda path: dict.fromkeys((7, 8, 9, 6), 0.25))], [1.0], 3)
     assert list(tree.token_ids) == [7, 8]
     first, second = (Scripted(lambda path, t=t: {t: 0.5}) for t in (4, 5))  # type: ignore[misc]
     assert list(grown([first, second], [1.0, 1.0], 2).token_ids) == [4]
 
 
-def test_more_rows_than_are_grown_in_one_call_are_grown_in_python() -> None:
+def test_beyond_the_compiled_limit_trees_are_grown_in_python() -> None:
     source = ranks_of(chances_of(random.Random(3), 4, 32))
     assert isinstance(make_growth(RowBudget(MAX_TREE_NODES + 1), [1.0]), GrowthInPython)
     wide = by_all([source], [1.0], MAX_TREE_NODES, RowBudget(MAX_TREE_NODES))
@@ -119,7 +119,7 @@ def test_a_tree_is_no_deeper_than_its_levels() -> None:
     assert len(tree.token_ids) == MAX_LEVELS
 
 
-def test_a_source_is_asked_once_for_each_open_path_and_for_none_that_can_not_pay() -> None:
+def test_a_source_is_queried_once_per_open_path_and_never_for_unprofitable_ones() -> None:
     source = Scripted(lambda path: {1: 0.6, 2: 0.3})
     grown([source], [1.0], 4)
     assert len(source.requested) == len(set(source.requested)) * 3  # Python once, compiled twice
@@ -187,7 +187,7 @@ def test_a_tree_holds_the_most_valuable_of_all_sources(
         assert {("first",), ("third",), ("first", "third"), NAMES} <= seen
 
 
-def test_a_chance_is_told_of_every_draft() -> None:
+def test_every_draft_has_a_probability() -> None:
     first = Scripted(lambda path: {} if path else {5: 0.75, 6: 0.25})
     second = Scripted(lambda path: {} if path else {5: 0.25})
     pointing = Scripted(lambda path: {6: 0.5} if path in ((), (6,)) else {})
@@ -196,7 +196,7 @@ def test_a_chance_is_told_of_every_draft() -> None:
     assert by_path == {(5,): 0.5, (6,): 0.5, (6, 6): 0.5}
 
 
-def test_a_source_that_is_silent_has_no_part_in_the_mixture() -> None:
+def test_a_silent_source_has_no_share_in_the_mixture() -> None:
     first = Scripted(lambda path: {5: 0.5} if len(path) < 2 else {})
     second = Scripted(lambda path: {} if path else {6: 0.5})
     tree = grown([first, second], [1.0, 1.0], 9)
@@ -208,7 +208,7 @@ def test_a_source_that_is_silent_has_no_part_in_the_mixture() -> None:
 
 
 @pytest.mark.parametrize("num_rows", [1, 2, 5, 12])
-def test_no_other_number_of_the_best_rows_is_worth_more(num_rows: int) -> None:
+def test_no_other_number_of_best_rows_has_a_higher_value(num_rows: int) -> None:
     rng = random.Random(num_rows)
     counts = set()
     for _ in range(120):
@@ -226,7 +226,7 @@ def test_no_other_number_of_the_best_rows_is_worth_more(num_rows: int) -> None:
     assert len(counts) > 1 or num_rows == 1
 
 
-def test_where_rows_cost_nothing_all_are_taken() -> None:
+def test_free_rows_are_all_used() -> None:
     source = ranks_of([[0.5, 0.3, 1e-20]])
     for prices, tokens in (([], [0, 1, 2]), ([0, 0.1, 0.5, 0.5], [0]), ([0, 2, 2.1, 2.2], [])):
         tree = grown([source], [1.0], 4, prices)
@@ -243,13 +243,13 @@ def test_where_rows_cost_nothing_all_are_taken() -> None:
         ([0.4, 0.35], [0.0, 0.5, 0.55], 2),  # together they pay
     ],
 )
-def test_a_row_is_taken_where_it_is_worth_more_than_its_price(
+def test_a_row_is_used_if_its_value_exceeds_its_cost(
     chances: list[float], prices: list[float], num_taken: int
 ) -> None:
     assert len(grown([ranks_of([chances])], [1.0], len(prices), prices).token_ids) == num_taken
 
 
-def test_a_floor_is_what_further_rows_cost_each_at_least_there_or_later() -> None:
+def test_the_minimum_value_is_the_least_mean_cost_of_further_rows() -> None:
     rng = random.Random(4)
     for _ in range(500):
         steps = [rng.choice((0.0, rng.random())) for _ in range(rng.randrange(12))]
@@ -264,7 +264,7 @@ def test_a_floor_is_what_further_rows_cost_each_at_least_there_or_later() -> Non
     assert len(min_values([])) == 0
 
 
-def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
+def test_a_shape_is_built_of_its_nodes_child_counts() -> None:
     shape = TreeShape.from_children([2, 2, 1, 0, 1, 0, 0])
     paths = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 1, 0)]
     assert shape == TreeShape.from_paths(paths)
@@ -282,7 +282,7 @@ WEIGHTS = (1.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("num_rows", [1, 2, 5, 12])
-def test_a_chain_goes_on_with_what_is_worth_most(num_rows: int) -> None:
+def test_a_chain_continues_with_the_most_valuable_candidate(num_rows: int) -> None:
     rng = random.Random(num_rows)
     depths = set()
     for _ in range(40):
@@ -305,7 +305,7 @@ def test_a_chain_goes_on_with_what_is_worth_most(num_rows: int) -> None:
     assert max(depths) > 2 or num_rows < 4
 
 
-def test_a_chain_ends_where_a_row_does_not_pay() -> None:
+def test_a_chain_ends_at_an_unprofitable_row() -> None:
     source = Scripted(lambda path: {1: 0.8, 2: 0.6})
     prices = array("f", [0.0, 0.5, 1.0, 1.5, 2.0])
     chain = by_all([source], [1.0], 5, RowBudget(5, prices, growth=CHAIN))
@@ -324,7 +324,7 @@ def trust_of(values: dict[tuple[int, int], float], num_sources: int) -> "array[f
     return array("f", [value for value in cells for _ in range(size)])
 
 
-def test_siblings_that_never_come_true_are_not_bought() -> None:
+def test_siblings_that_are_never_accepted_get_no_rows() -> None:
     source = Scripted(lambda path: {1: 0.5, 2: 0.45, 3: 0.05})
     prices = array("f", [0.0, 0.1, 0.2, 0.3, 0.4])
     free = by_all([source], [1.0], 5, RowBudget(5, prices))
@@ -337,7 +337,7 @@ def test_siblings_that_never_come_true_are_not_bought() -> None:
     assert memoryview(found.chances).cast("f").tolist() == [0.5] * 3
 
 
-def test_trust_is_by_who_proposed_a_token_alone_or_with_others() -> None:
+def test_calibration_is_separate_per_combination_of_sources() -> None:
     first = Scripted(lambda path: {} if path else {5: 0.5, 6: 0.5})
     second = Scripted(lambda path: {} if path else {6: 0.5, 7: 0.5})
     both, kinds = [first, second], (NodeRank.GREEDY, NodeRank.SECOND, NodeRank.LOWER)
@@ -348,7 +348,7 @@ def test_trust_is_by_who_proposed_a_token_alone_or_with_others() -> None:
 
 
 @pytest.mark.parametrize("growth", GROWTHS)
-def test_whoever_grows_trusts_and_asks_alike(growth: str) -> None:
+def test_compiled_and_python_growth_agree_on_calibration_and_queries(growth: str) -> None:
     rng = random.Random(len(growth))
     shapes = set()
     for turn in range(150):
@@ -370,7 +370,7 @@ def test_whoever_grows_trusts_and_asks_alike(growth: str) -> None:
     assert len(shapes) > 3
 
 
-def test_a_path_is_asked_about_where_its_next_token_is_worth_that() -> None:
+def test_a_path_is_queried_if_its_next_token_is_worth_it() -> None:
     source = Scripted(lambda path: {1: 0.6, 2: 0.3} if len(path) < 3 else {})
     dear, cheap = [0.5, 0.4, 0.4], [0.5, 0.1, 0.4]
     for asking, asked in (

@@ -114,7 +114,7 @@ def proposed(*chances: float) -> Proposal:
     return Proposal(tree, sources, lambda: odds)
 
 
-def test_what_comes_true_of_a_chance_is_learned_within_thirty_steps() -> None:
+def test_acceptance_of_a_probability_is_learned_within_thirty_steps() -> None:
     trust = AcceptanceRatios(["heads", "lookup"])
     assert set(trust.table) == {1.0}
     for step in range(32):
@@ -129,7 +129,7 @@ def test_what_comes_true_of_a_chance_is_learned_within_thirty_steps() -> None:
     assert trust.table[ratio_index(1, NodeRank.SECOND, 1, 0.4)] == 1.0  # nobody knows of the other
 
 
-def test_what_is_not_tried_any_more_comes_to_be_trusted_again() -> None:
+def test_candidates_no_longer_tried_regain_their_calibration() -> None:
     trust, place = AcceptanceRatios(["heads"]), ratio_index(0, NodeRank.SECOND, 1, 0.4)
     for _ in range(64):
         trust.learn(proposed(0.5, 0.4), ())
@@ -139,7 +139,7 @@ def test_what_is_not_tried_any_more_comes_to_be_trusted_again() -> None:
     assert trust.table[place] > 2 * doubted
 
 
-def test_trust_goes_on_from_what_was_kept() -> None:
+def test_calibration_continues_from_saved_values() -> None:
     trust = AcceptanceRatios(["heads"])
     for _ in range(40):
         trust.learn(proposed(0.5, 0.4), (2,))
@@ -167,7 +167,7 @@ def test_trust_goes_on_from_what_was_kept() -> None:
         ("0.3,0.3", STEEP, "none"),
     ],
 )
-def test_chain_tree_or_nothing_is_chosen_by_what_rows_cost(
+def test_chain_tree_or_nothing_is_chosen_by_the_cost_of_rows(
     clock: Clock,
     tiny: Target,
     texts: dict[tuple[int, ...], Sequence[int]],
@@ -199,7 +199,7 @@ class Boasting(SyntheticSource):
         )
 
 
-def test_siblings_that_never_come_true_make_a_chain_within_an_answer(
+def test_siblings_that_are_never_accepted_lead_to_a_chain_within_an_answer(
     clock: Clock,
     tiny: Target,
     texts: dict[tuple[int, ...], Sequence[int]],
@@ -213,7 +213,7 @@ def test_siblings_that_never_come_true_make_a_chain_within_an_answer(
     assert clock.share("tree", 24) < 0.2, clock.forms
 
 
-def test_other_costs_are_another_question(
+def test_other_costs_lead_to_another_choice(
     clock: Clock, tiny: Target, texts: dict[tuple[int, ...], Sequence[int]]
 ) -> None:
     clock.costs = costs_of(STEEP)
@@ -228,7 +228,9 @@ def test_other_costs_are_another_question(
     assert clock.share("tree", FIRST_PROBE) > 0.8, clock.forms
 
 
-def test_a_level_and_a_path_cost_what_asking_takes(load: Callable[[str, str], Target]) -> None:
+def test_levels_and_paths_cost_their_measured_draft_time(
+    load: Callable[[str, str], Target],
+) -> None:
     target, settings = load("eagle", "float32"), GenerateSettings(drafter="eagle")
     wide, chain = (0.1, 0.37, 0.64), (0.1, 0.2, 0.3)
     costs = replace(costs_of(FLAT), source_costs={"eagle": SourceCost(wide, wide, chain)})
@@ -243,7 +245,7 @@ def test_a_level_and_a_path_cost_what_asking_takes(load: Callable[[str, str], Ta
     assert later.draft_costs[3] > 0.9
 
 
-def test_asking_costs_what_it_takes_in_an_answer(load: Callable[[str, str], Target]) -> None:
+def test_draft_costs_are_learned_during_an_answer(load: Callable[[str, str], Target]) -> None:
     target, settings = load("eagle", "float32"), GenerateSettings(drafter="eagle")
     chain = (0.1, 0.2, 0.3)
     costs = replace(costs_of(FLAT), source_costs={"eagle": SourceCost(chain, chain, chain)})
@@ -259,7 +261,7 @@ def test_asking_costs_what_it_takes_in_an_answer(load: Callable[[str, str], Targ
 
 
 @pytest.mark.parametrize("growth", GROWTHS)
-def test_whatever_the_form_the_text_is_the_same(growth: str, tiny: Target) -> None:
+def test_the_growth_never_changes_the_text(growth: str, tiny: Target) -> None:
     settings = GenerateSettings(max_new_tokens=24, banned=(1,), growth=growth)
     plain = decode(tiny, replace(settings, drafter="none"), MESSAGES)
     deepest = 0
@@ -277,7 +279,7 @@ def test_whatever_the_form_the_text_is_the_same(growth: str, tiny: Target) -> No
 # The table ----------------------------------------------------------------------------------------
 
 
-def test_rates_promise_one_and_the_products_of_their_beginnings() -> None:
+def test_acceptance_rates_give_one_plus_the_sum_of_their_prefix_products() -> None:
     rates = (0.8, 0.7, 0.6)
     products = list(accumulate(rates, mul))
     for rows, count in ((2, 1), (3, 2), (4, 3), (16, 3)):
@@ -291,7 +293,7 @@ def test_rates_promise_one_and_the_products_of_their_beginnings() -> None:
 
 
 @pytest.mark.usefixtures("clock")  # a busy machine would let drafting pause
-def test_a_table_says_what_every_form_brings_at_equal_rows(tiny: Target) -> None:
+def test_the_growth_table_compares_forms_at_equal_rows(tiny: Target) -> None:
     racer = GrowthRacer(tiny, costs_of(FLAT), GROWTHS, (2, 4, 8))
     prompts = [BenchPrompt(str(n), "any", (text,)) for n, text in enumerate(("one two", "three"))]
     race = racer.race_synthetic((1.0, 1.0, 0.5), prompts, 24, 1, lambda *_: None)
@@ -316,7 +318,7 @@ def test_a_table_says_what_every_form_brings_at_equal_rows(tiny: Target) -> None
     json.dumps(growth_json(race))
 
 
-def test_a_synthetic_drafter_is_right_as_often_as_was_said(
+def test_a_synthetic_drafter_is_accepted_at_its_rates(
     tiny: Target, texts: dict[tuple[int, ...], Sequence[int]]
 ) -> None:
     spec: DrafterSpec = synthetic_spec((1.0, 0.0), texts)
@@ -326,7 +328,7 @@ def test_a_synthetic_drafter_is_right_as_often_as_was_said(
         assert set(done.accept_lengths[:-1]) == {2}
 
 
-def test_a_question_that_is_too_long_is_left_out(tiny: Target) -> None:
+def test_a_prompt_that_is_too_long_is_omitted(tiny: Target) -> None:
     asked = [BenchPrompt(name, "", (text,)) for name, text in (("a", "hi"), ("b", "hi " * 999))]
     racer = GrowthRacer(tiny, costs_of(FLAT), ("chain",), (2,))
     found = racer.race_synthetic((1.0,), asked, 4, 1, lambda *_: None)

@@ -70,7 +70,7 @@ class Reference:
         self.levels = [*self.levels[1:], list(latest)]
 
 
-def test_window_and_pool_are_those_of_the_algorithm() -> None:
+def test_window_and_pool_follow_the_papers_algorithm() -> None:
     window, pool = LookaheadWindow(3), LookaheadPool(4)
     text = list(range(11))
     window.fit(5, text)
@@ -91,7 +91,7 @@ def test_window_and_pool_are_those_of_the_algorithm() -> None:
 
 
 @pytest.mark.parametrize(("columns", "levels"), [(1, 1), (1, 3), (4, 1), (5, 3), (7, 4)])
-def test_a_guess_sees_the_first_ones_up_to_its_column_and_its_own_column(
+def test_a_lookahead_row_sees_the_first_level_up_to_its_column_and_its_own_column(
     columns: int, levels: int
 ) -> None:
     """As in the paper's figure 4; and it stands one place behind what it follows."""
@@ -123,7 +123,7 @@ def test_the_pool_is_bounded() -> None:
     assert pool.tails(3 * MAX_FIRSTS - 1) == [(5, 5), (4, 4), (3, 3)]
 
 
-def test_the_prompt_seeds_the_pool_and_what_was_edited_away_is_forgotten() -> None:
+def test_the_prompt_seeds_the_pool_and_truncated_text_is_removed() -> None:
     found = source(size=3)
     found.begin([1, 2, 3, 1, 2, 4])
 
@@ -147,7 +147,7 @@ def test_the_prompt_seeds_the_pool_and_what_was_edited_away_is_forgotten() -> No
     assert behind(1) == []
 
 
-def test_a_window_takes_at_most_half_of_the_rows_and_none_that_do_not_pay() -> None:
+def test_a_window_takes_at_most_half_of_the_rows_and_no_unprofitable_ones() -> None:
     assert columns_in(64, 3) == 10
     assert source(window=7, size=4, rows=64).most_riders == 21
     assert source(window=7, size=4, rows=9).most_riders == 3
@@ -157,7 +157,7 @@ def test_a_window_takes_at_most_half_of_the_rows_and_none_that_do_not_pay() -> N
 
 
 @pytest.mark.parametrize("rule", ["greedy", "sample", "typical"])
-def test_riders_are_computed_and_never_accepted_even_if_right(
+def test_riders_are_computed_and_never_accepted(
     load: LoadTarget, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window is made to hold exactly what plain decoding says."""
@@ -226,14 +226,14 @@ def test_riders_leave_no_rows(load: LoadTarget) -> None:
         ("lookahead_guesses", 10**6),
     ],
 )
-def test_absurd_sizes_are_refused_in_words(tiny: Target, name: str, value: int) -> None:
+def test_absurd_sizes_are_refused_with_a_message(tiny: Target, name: str, value: int) -> None:
     settings = replace(GenerateSettings(drafter="lookahead"), **{name: value})
     with pytest.raises(RequestError, match=r"\d") as caught:
         generate(tiny, user_says("hello"), settings)
     assert caught.value.hint
 
 
-def test_it_finds_what_repeats_without_any_heads(load: LoadTarget) -> None:
+def test_lookahead_finds_repetitions_without_heads(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     bare = replace(target, heads=None, trees=None, phrases=None)
     settings = GenerateSettings(drafter="lookahead", tree_rows=40, max_new_tokens=96)

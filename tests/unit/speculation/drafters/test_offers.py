@@ -67,9 +67,7 @@ def some_sources(seed: int, most_depth: int = 3) -> list[Source]:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("prices", [(), (0.0, 0.01, 0.05, 0.3, 0.9)])
-def test_a_small_tree_is_offered_what_a_large_one_drafts(
-    seed: int, prices: Sequence[float]
-) -> None:
+def test_a_small_tree_gets_the_drafts_of_a_large_one(seed: int, prices: Sequence[float]) -> None:
     everything = grown(some_sources(seed), 600)
     worths: dict[Path_, float] = {(): 1.0}
     for path, chance in zip(paths_of(everything), array("f", everything.chances), strict=True):
@@ -85,7 +83,7 @@ def test_a_small_tree_is_offered_what_a_large_one_drafts(
     assert offers.keys() == {path for path in told if path[:-1] in asked}
 
 
-def test_no_more_is_told_than_there_is_room_for() -> None:
+def test_recorded_candidates_are_limited() -> None:
     many = Scripted(lambda path: dict.fromkeys(range(10), 0.9) if len(path) < 3 else {})
     nobody = Scripted(lambda _: {})
     assert len(offers_of(grown([many, nobody, nobody], 60))) == MAX_OFFERS
@@ -99,7 +97,7 @@ def recorded(target: Target, drafter: str, rule: str = "greedy") -> list[StepTra
     return steps
 
 
-def test_a_recorded_step_tells_what_it_did_not_verify(tiny: Target) -> None:
+def test_a_recorded_step_lists_unverified_candidates(tiny: Target) -> None:
     steps = recorded(tiny, "medusa-dynamic")
     assert not steps[0].pruned
     assert sum(len(step.pruned) for step in steps) > len(steps)
@@ -117,7 +115,7 @@ def test_a_recorded_step_tells_what_it_did_not_verify(tiny: Target) -> None:
     assert recorded(tiny, "none")[-1].pruned == ()
 
 
-def test_what_follows_a_pruned_guess_is_not_told(tiny: Target) -> None:
+def test_candidates_after_a_pruned_draft_are_not_recorded(tiny: Target) -> None:
     step = next(step for step in recorded(tiny, "medusa-dynamic") if len(step.nodes) > 2)
     bare = step._replace(
         token_ids=step.token_ids[:1], parents=(-1,), ranks=(-1,), sources=step.sources[:1]

@@ -53,7 +53,7 @@ def behind(source: SuffixSource, *paths: tuple[int, ...]) -> list[dict[int, floa
 
 
 @given(TOKENS, st.integers(0, 60))
-def test_a_cut_text_is_as_if_it_had_never_been_longer(ids: list[int], length: int) -> None:
+def test_a_truncated_text_equals_one_that_was_never_longer(ids: list[int], length: int) -> None:
     cut, short = SuffixSource(None), SuffixSource(None)
     cut.begin(ids[:7])
     cut.observe(Observation(ids[7:], HIDDEN[None]))
@@ -66,7 +66,7 @@ def test_a_cut_text_is_as_if_it_had_never_been_longer(ids: list[int], length: in
     assert found[0] == found[1]
 
 
-def test_a_path_goes_on_as_its_places_do() -> None:
+def test_a_path_continues_like_its_occurrences() -> None:
     source = begun(1, 2, 3, 4, 5, 9, 1, 2, 3, 7, 5, 8, 1, 2, 3)
     assert behind(source, ())[0].keys() == {4, 7}
     four, seven = behind(source, (4,), (7,))
@@ -75,7 +75,7 @@ def test_a_path_goes_on_as_its_places_do() -> None:
     assert four[5] > behind(begun(1, 2, 3, 4, 5, 9, 2, 3), ())[0][4], "of a longer context"
 
 
-def test_a_path_goes_on_whoever_drafted_it_and_a_strange_one_doesnt() -> None:
+def test_any_drafters_path_is_continued_if_it_occurs_in_the_text() -> None:
     source = begun(1, 2, 3, 4, 5, 6, 7, 2, 3)
     assert behind(source, ())[0].keys() == {4}
     found = behind(source, (9,), (4,), (8,))
@@ -83,7 +83,7 @@ def test_a_path_goes_on_whoever_drafted_it_and_a_strange_one_doesnt() -> None:
     assert behind(source, (9, 9)) == [{}]
 
 
-def test_no_context_is_longer_than_its_depth() -> None:
+def test_no_context_is_longer_than_the_maximum_depth() -> None:
     source = begun(*range(100), *range(50))
     path: tuple[int, ...] = ()
     for token_id in range(50, 50 + DEPTH):
@@ -96,7 +96,7 @@ def test_no_context_is_longer_than_its_depth() -> None:
 # Drafters -----------------------------------------------------------------------------------------
 
 
-def test_repeated_text_is_drafted_and_decided_in_few_steps(load: LoadTarget) -> None:
+def test_repeated_text_is_drafted_and_decoded_in_few_steps(load: LoadTarget) -> None:
     target = load("grouped", "float64")
     settings = GenerateSettings(drafter="suffix", max_new_tokens=60, repetition_penalty=0.3)
     plain = decode(target, plainly(settings), user_says("again"))
@@ -107,7 +107,7 @@ def test_repeated_text_is_drafted_and_decided_in_few_steps(load: LoadTarget) -> 
     assert accepted == {"suffix"}
 
 
-def test_trust_is_learned_of_what_followed(tiny: Target) -> None:
+def test_probabilities_are_learned_from_accepted_continuations(tiny: Target) -> None:
     text = [1, 2, 1, 2, 1]
 
     def promised(*decided: int) -> float:
@@ -144,7 +144,9 @@ def composite(tiny: Target) -> Drafter:
     return drafter_registry().get("composite").build(replace(tiny, phrases=None), RowBudget(10))
 
 
-def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: Target) -> None:
+def test_merged_sources_keep_the_budget_and_are_both_credited(
+    composite: Drafter, tiny: Target
+) -> None:
     assert tiny.heads is not None
     hidden = torch.randn(tiny.config.hidden_size, dtype=torch.float64)
     first = tiny.heads.ranked(hidden, 0, [1]).token_ids[0][0]
@@ -173,7 +175,7 @@ def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: T
             assert chance >= by_heads * 0.9999
 
 
-def test_before_a_state_is_known_the_suffixes_draft_alone(composite: Drafter) -> None:
+def test_before_the_first_hidden_state_only_the_suffix_drafts(composite: Drafter) -> None:
     composite.begin([5, 6, 5])
     proposal = composite.propose(5, 10)
     assert proposal.tree.token_ids[:3] == (5, 6, 5)

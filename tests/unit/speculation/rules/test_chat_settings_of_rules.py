@@ -19,7 +19,7 @@ PLAIN = DrafterChoice("none", "Plain", "Nothing.", drafts=False)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(name: str) -> None:
+def test_every_declared_setting_is_the_engines_and_valid_over_its_range(name: str) -> None:
     setting = SETTINGS[name]
     assert setting.default == getattr(ChatSettings(), name)
     for value in (setting.low, setting.default, setting.high):
@@ -35,7 +35,7 @@ def test_every_declared_setting_is_one_of_the_engine_and_sound_over_its_range(na
             setting.read(senseless)
 
 
-def test_a_setting_says_why_it_does_nothing() -> None:
+def test_a_setting_says_why_it_has_no_effect() -> None:
     heads = DrafterChoice("medusa", "Heads", "Heads.")
     assert "likeliest" in When.DRAWS.reason_ignored(RULES["greedy"], heads)
     assert When.DRAWS.reason_ignored(RULES["sample"], heads) == ""

@@ -60,7 +60,7 @@ PEERS: dict[str, tuple[dict[str, object], Callable[[], LogitsProcessor]]] = {
 
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_are_shaped_as_transformers_shapes_them(name: str, seed: int) -> None:
+def test_penalties_and_temperature_equal_transformers(name: str, seed: int) -> None:
     settings, peer = PEERS[name]
     ours = Shaping(replace(GenerateSettings(), **settings))(row(seed), CONTEXT, PATH)
     text = torch.tensor([[*HISTORY, *PATH]])
@@ -68,7 +68,7 @@ def test_scores_are_shaped_as_transformers_shapes_them(name: str, seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_filters_follow_each_other_as_in_transformers(seed: int) -> None:
+def test_filters_are_applied_in_transformers_order(seed: int) -> None:
     settings = GenerateSettings(temperature=0.7, top_k=20, top_p=0.9, min_p=0.03)
     text = torch.tensor([HISTORY])
     scores = row(seed).unsqueeze(0)
@@ -84,7 +84,7 @@ def test_filters_follow_each_other_as_in_transformers(seed: int) -> None:
     )
 
 
-def test_presence_and_frequency_count_the_answer_and_the_path_alone() -> None:
+def test_presence_and_frequency_count_only_the_answer_and_the_path() -> None:
     settings = GenerateSettings(presence_penalty=0.5, frequency_penalty=0.25)
     change = Shaping(settings)(row(1), CONTEXT, PATH) - row(1)
     expected = torch.zeros(64, dtype=torch.float64)
@@ -93,14 +93,14 @@ def test_presence_and_frequency_count_the_answer_and_the_path_alone() -> None:
     torch.testing.assert_close(change, expected)
 
 
-def test_a_token_is_forbidden_at_its_place_alone() -> None:
+def test_a_token_is_forbidden_only_at_its_position() -> None:
     shaping = Shaping(GenerateSettings(forbidden=((5, 8), (5, 9), (3, 1))))
     for path, expected in (((), [1]), ((2,), []), ((2, 2), [8, 9]), ((2, 2, 2), [])):
         shaped = shaping(row(0), CONTEXT, path)
         assert torch.isneginf(shaped).nonzero().flatten().tolist() == expected
 
 
-def test_without_settings_the_scores_are_untouched() -> None:
+def test_without_settings_logits_are_unchanged() -> None:
     scores = row(0)
     assert Shaping(GenerateSettings())(scores, CONTEXT, PATH) is scores
     Shaping(GenerateSettings(presence_penalty=1.0))(scores, CONTEXT, PATH)
@@ -171,7 +171,7 @@ def accepted(chances: dict[int, dict[int, float]], **settings: object) -> tuple[
     return rule.walk(TREE, scores_of(chances), WalkContext((1, 0), 1)).nodes
 
 
-def test_what_is_likely_enough_is_accepted_and_the_longest_path_wins() -> None:
+def test_sufficiently_likely_tokens_are_accepted_and_the_longest_path_wins() -> None:
     likely = {0: {5: 0.5, 6: 0.3}, 1: {7: 0.5}, 2: {9: 0.5}, 5: {10: 0.5}}
     assert accepted(likely) == (2, 5, 6)
     likely[5] = {10: 1e-4}
@@ -192,7 +192,7 @@ def test_the_bonus_token_is_drawn_with_the_noise_of_its_own_position() -> None:
         assert found.bonus_id == Sampler(requested).draw(scores[5], 4)
 
 
-def test_the_bound_follows_the_entropy() -> None:
+def test_the_typical_threshold_follows_the_entropy() -> None:
     # Over a flat distribution of 200 tokens: exp(-entropy) is about 1/200.
     flat: dict[int, dict[int, float]] = {0: {5: 0.004}}
     # Of 200 tokens each has 0.005: above 0.3/200, below 1.5/200.
@@ -203,7 +203,7 @@ def test_the_bound_follows_the_entropy() -> None:
     assert accepted(sure, epsilon=0.95, delta=100.0) == ()
 
 
-def test_the_reference_numbers_of_the_bound() -> None:
+def test_the_typical_threshold_has_the_reference_values() -> None:
     chances = {0: {5: 0.5, 6: 0.3}}
     p = torch.softmax(scores_of(chances)[0], 0)
     entropy = float(-(p * p.log()).sum())
@@ -215,7 +215,7 @@ def test_the_reference_numbers_of_the_bound() -> None:
     assert numbers["probability"] == pytest.approx(0.5)
 
 
-def test_delta_is_the_root_of_epsilon_unless_it_is_given() -> None:
+def test_delta_defaults_to_the_root_of_epsilon() -> None:
     flat: dict[int, dict[int, float]] = {0: {5: 0.004}}
     # Each of 200 tokens has 0.005, and exp(-entropy) is about 1/200: δ decides.
     assert accepted(flat, epsilon=0.81) == accepted(flat, epsilon=0.81, delta=0.9) == (2,)
@@ -249,13 +249,13 @@ def test_at_temperature_0_every_rule_is_greedy(rule: str, drafter: str, tiny: Ta
     assert again.token_ids[5] != greedy.token_ids[5]
 
 
-def test_without_a_drafter_typical_is_sample(tiny: Target) -> None:
+def test_without_a_drafter_typical_equals_sample(tiny: Target) -> None:
     requested = GenerateSettings(rule="typical", drafter="none", temperature=1.1, max_new_tokens=40)
     sampled = decode(tiny, replace(requested, rule="sample"), user_says("the same"))
     assert decode(tiny, requested, user_says("the same")).token_ids == sampled.token_ids
 
 
-def test_typical_says_that_it_is_not_exact_and_is_not(tiny: Target) -> None:
+def test_typical_declares_that_it_is_not_exact(tiny: Target) -> None:
     spec = rule_registry().get("typical")
     assert not spec.choice.is_exact
     requested = GenerateSettings(

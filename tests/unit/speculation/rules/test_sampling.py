@@ -232,7 +232,7 @@ def test_law_2_every_drafter_keeps_the_distribution(
     assert p_value(target_of(drafter.name), VARIANTS[1], drafter, rule, 150) > LIKELY_NOISE
 
 
-def test_a_biased_rule_is_caught(tiny: Target) -> None:
+def test_a_biased_rule_is_detected(tiny: Target) -> None:
     biased = faulty_rule(rule_registry().get("sample"), Credulous)
     assert p_value(tiny, VARIANTS[1], likely_spec(tiny), biased, 150) < LIKELY_NOISE
 
@@ -253,7 +253,7 @@ def test_likely_drafts_are_accepted_often(tiny: Target) -> None:
 @pytest.mark.parametrize(
     ("top_k", "top_p"), [(0, 1.0), (1, 1.0), (5, 1.0), (0, 0.5), (0, 1e-9), (7, 0.8), (999, 0.99)]
 )
-def test_filters_keep_what_a_naive_filter_keeps(seed: int, top_k: int, top_p: float) -> None:
+def test_filters_equal_a_naive_filter(seed: int, top_k: int, top_p: float) -> None:
     scores = torch.randn(50, generator=torch.Generator().manual_seed(seed)) * 2
     settings = GenerateSettings(rule="sample", temperature=0.7, top_k=top_k, top_p=top_p)
     ours = torch.softmax(Sampler(settings).filtered(scores), dim=0).numpy()
@@ -271,7 +271,7 @@ def sorted_nucleus(scores: torch.Tensor, top_p: float) -> set[int]:
 @pytest.mark.parametrize("top_p", [1e-9, 0.3, 0.9, 0.999])
 @pytest.mark.parametrize("deviation", [0.01, 1.0, 4.0])
 @pytest.mark.parametrize("digits", [0, 1, 6])
-def test_of_a_large_vocabulary_few_are_sorted_and_the_same_are_kept(
+def test_only_part_of_a_large_vocabulary_is_sorted_with_the_same_result(
     top_p: float, deviation: float, digits: int
 ) -> None:
     """Rounded scores are often equal: then the first ones are kept."""
@@ -282,7 +282,7 @@ def test_of_a_large_vocabulary_few_are_sorted_and_the_same_are_kept(
 
 
 @pytest.mark.parametrize("deviation", [0.01, 1.0, 4.0])
-def test_of_a_large_vocabulary_what_is_out_of_reach_is_never_the_best(deviation: float) -> None:
+def test_tokens_removed_from_a_large_vocabulary_are_never_drawn(deviation: float) -> None:
     sampler = Sampler(GenerateSettings(temperature=0.9, seed=5))
     for position in range(40):
         dice = torch.Generator().manual_seed(position)
@@ -292,7 +292,7 @@ def test_of_a_large_vocabulary_what_is_out_of_reach_is_never_the_best(deviation:
 
 
 @pytest.mark.parametrize("deviation", [0.01, 1, 4])
-def test_the_largest_scores_give_the_token_of_the_whole_row(deviation: float) -> None:
+def test_the_largest_logits_give_the_same_token_as_the_whole_row(deviation: float) -> None:
     generator = torch.Generator().manual_seed(3)
     logits = (torch.randn(6, 3000, generator=generator) * deviation).bfloat16()  # with ties
     logits[1, 40:44] = logits[1].max() + 1
@@ -315,7 +315,7 @@ def test_the_largest_scores_give_the_token_of_the_whole_row(deviation: float) ->
                 assert sampler.draw_of_largest(largest, row, position) == wanted, (given, row)
 
 
-def test_scores_that_are_no_numbers_are_refused_among_the_largest() -> None:
+def test_nan_among_the_largest_logits_is_refused() -> None:
     logits = torch.zeros(1, 3000)
     logits[0, 7] = torch.nan
     with pytest.raises(NumericsError):
@@ -329,7 +329,7 @@ def test_top_k_of_one_and_a_tiny_nucleus_are_greedy() -> None:
         assert draws == {int(scores.argmax())}
 
 
-def test_noise_depends_on_seed_and_position_alone() -> None:
+def test_noise_depends_only_on_seed_and_position() -> None:
     noise = gumbel_noise(3, 40, 100)
     assert torch.equal(noise, gumbel_noise(3, 40, 100))
     assert torch.equal(gumbel_noise(3, 40, 60), noise[:60])
@@ -340,7 +340,7 @@ def test_noise_depends_on_seed_and_position_alone() -> None:
     assert torch.equal(gumbel_noise(-1, 5, 10), gumbel_noise(2**64 - 1, 5, 10))
 
 
-def test_the_noise_of_one_token_is_found_without_the_others() -> None:
+def test_the_noise_of_one_token_is_computed_alone() -> None:
     noise = gumbel_noise(5, 77, 64)
     assert [gumbel_noise_of(5, 77, token_id) for token_id in range(64)] == noise.tolist()
 
@@ -354,7 +354,7 @@ def test_noise_is_standard_gumbel() -> None:
     assert special.kolmogorov(len(sample) ** 0.5 * distance) > LIKELY_NOISE
 
 
-def test_neighbouring_positions_share_no_noise() -> None:
+def test_neighbouring_positions_have_independent_noise() -> None:
     # A counter that runs on would repeat the tail of one position at the start of the next.
     rows = [set(gumbel_noise(9, position, 400).tolist()) for position in range(4)]
     assert len(set.union(*rows)) == 1600
@@ -382,7 +382,7 @@ def test_senseless_settings_are_refused_with_a_hint(bad: dict[str, float]) -> No
 
 @pytest.mark.parametrize("rule", rule_registry().specs, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_scores_that_are_no_numbers_are_refused(rule: RuleSpec, value: float) -> None:
+def test_nan_logits_are_refused(rule: RuleSpec, value: float) -> None:
     logits = torch.randn(1, 20)
     logits[0, 7] = value
     tree = TokenTree(TreeShape.root_only(), (1,))
@@ -392,7 +392,7 @@ def test_scores_that_are_no_numbers_are_refused(rule: RuleSpec, value: float) ->
 
 
 @pytest.mark.parametrize("rule", rule_registry().specs, ids=lambda rule: rule.name)
-def test_a_walk_ends_at_the_first_choice_that_no_child_holds(rule: RuleSpec) -> None:
+def test_a_walk_ends_at_the_first_token_without_a_child(rule: RuleSpec) -> None:
     shape = TreeShape.from_paths([(0,), (1,), (1, 0), (1, 1)])
     tree = TokenTree(shape, (0, 5, 6, 7, 8))
     logits = torch.full((5, 10), -50.0)
@@ -415,7 +415,7 @@ FILTERED = (
 
 
 @pytest.mark.parametrize("settings", FILTERED)
-def test_who_knows_scores_and_noise_knows_what_is_drawn(settings: GenerateSettings) -> None:
+def test_logits_and_noise_determine_the_drawn_token(settings: GenerateSettings) -> None:
     scores = torch.randn(6, 300, generator=torch.Generator().manual_seed(3)) * 3
     some = torch.randperm(300, generator=torch.Generator().manual_seed(4))[:250]
     sampler, other = Sampler(settings), Sampler(settings)
@@ -436,7 +436,7 @@ def test_who_knows_scores_and_noise_knows_what_is_drawn(settings: GenerateSettin
 
 
 @pytest.mark.parametrize("name", drafter_registry().names)
-def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
+def test_drafters_get_the_noise_of_the_positions_after_their_root(
     name: str, target_of: Callable[[str], Target]
 ) -> None:
     target, witness = target_of(name), ChanceWitness()
@@ -455,7 +455,7 @@ def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
 
 
 @pytest.mark.parametrize("rule", ["greedy", "typical"])
-def test_where_scores_alone_decide_nothing_is_told(rule: str, tiny: Target) -> None:
+def test_under_greedy_drafters_get_no_noise(rule: str, tiny: Target) -> None:
     witness = ChanceWitness()
     spec = witness.watch(drafter_registry().get("medusa"))
     decode(

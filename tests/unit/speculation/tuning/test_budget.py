@@ -36,7 +36,7 @@ SETTINGS = GenerateSettings(drafter="composite")
 # What rows cost -----------------------------------------------------------------------------------
 
 
-def test_rows_cost_the_tokens_that_come_in_their_time() -> None:
+def test_the_cost_of_rows_is_expressed_in_tokens() -> None:
     budget = COSTS.budget(64, 100, 2.0)
     assert budget.most == 8
     assert list(budget.row_costs) == pytest.approx([0, 0.4, 0.8, 1.2, 2.4, 3.6, 4.8, 6.0])
@@ -49,7 +49,7 @@ def test_rows_cost_the_tokens_that_come_in_their_time() -> None:
         assert list(COSTS.budget(64, length, 3.0).row_costs) == pytest.approx(prices)
 
 
-def test_no_row_is_a_gain_in_itself() -> None:
+def test_zero_rows_have_no_gain() -> None:
     noisy = StepCosts((1,), (1, 2, 3, 4), ((1.0, 0.9, 1.5, 1.4),))
     assert list(noisy.budget(64, 1, 1.0).row_costs) == pytest.approx([0, 0, 0.5, 0.5])
 
@@ -57,7 +57,7 @@ def test_no_row_is_a_gain_in_itself() -> None:
 # Who decides --------------------------------------------------------------------------------------
 
 
-def test_a_count_that_is_asked_for_is_free(tiny: Target) -> None:
+def test_a_requested_number_of_rows_is_free(tiny: Target) -> None:
     row_policy = RowPolicy(tiny, COSTS)
     for growth in ("chain", "tree"):
         asked = replace(SETTINGS, tree_rows=5, growth=growth)
@@ -84,7 +84,7 @@ def dearest(
     return row_policy.budget(settings, length).row_costs[-1]
 
 
-def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
+def test_costs_follow_the_current_decoding_rate(tiny: Target) -> None:
     row_policy = RowPolicy(tiny, COSTS)
     at_first = dearest(row_policy)
     assert at_first == pytest.approx(3.0)  # plain decoding's pace: a token each second
@@ -96,7 +96,7 @@ def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
         assert dearest(row_policy, other) == pytest.approx(at_first)  # each has its own
 
 
-def test_a_pause_is_none_of_decodings_time(tiny: Target) -> None:
+def test_a_pause_doesnt_count_as_decoding_time(tiny: Target) -> None:
     paused, smooth = RowPolicy(tiny, COSTS), RowPolicy(tiny, COSTS)
     smooth.observe(SETTINGS, 100, yields(400, 3.0, 3, 1.0))
     paused.observe(SETTINGS, 100, [*yields(399, 3.0, 3, 1.0), StepOutcome(3.0, 3, 4, 1e6)])
@@ -104,7 +104,7 @@ def test_a_pause_is_none_of_decodings_time(tiny: Target) -> None:
     paused.observe(SETTINGS, 100, [])
 
 
-def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
+def test_overestimated_gains_make_rows_more_expensive(tiny: Target) -> None:
     honest, boasting = RowPolicy(tiny, COSTS), RowPolicy(tiny, COSTS)
     honest.observe(SETTINGS, 100, yields(3000, 1.0, 1, 1.0))
     boasting.observe(SETTINGS, 100, yields(3000, 4.0, 1, 1.0))
@@ -121,7 +121,9 @@ def test_promises_that_are_not_kept_make_rows_dearer(tiny: Target) -> None:
     ("slope", "more_s"),
     [(1.0, 0.0), (1.0, 5.0), (2.0, 0.0), (0.5, 1.0), (9.0, 0.0), (-1.0, 9.0)],
 )
-def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s: float) -> None:
+def test_further_rows_cost_their_current_step_time(
+    tiny: Target, slope: float, more_s: float
+) -> None:
     rng = random.Random(3)
     measured = COSTS.steps_s(8, 200)
 
@@ -141,7 +143,7 @@ def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s
     assert dearest(row_policy, length=200) == pytest.approx(expected, rel=0.1)
 
 
-def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
+def test_steps_of_one_size_dont_reveal_the_cost_of_rows(tiny: Target) -> None:
     for num_rows in (4, 64):  # the latter were not measured
         row_policy = RowPolicy(tiny, COSTS)
         row_policy.observe(SETTINGS, 100, [StepOutcome(1.0, 1, num_rows, 3.0)] * 50)
@@ -149,7 +151,7 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
         assert dearest(row_policy) == pytest.approx(3.0 * rate)
 
 
-def test_cheap_rows_are_taken_and_dear_ones_are_not(target_of: Callable[[str], Target]) -> None:
+def test_cheap_rows_are_used_and_expensive_ones_are_not(target_of: Callable[[str], Target]) -> None:
     weighing = [spec.name for spec in drafter_registry().specs if spec.weighs_rows]
     assert len(weighing) >= 4
     rules = [rule.name for rule in rule_registry().specs if rule.choice.is_exact]
@@ -174,7 +176,7 @@ def test_cheap_rows_are_taken_and_dear_ones_are_not(target_of: Callable[[str], T
 
 
 @torch.inference_mode()
-def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
+def test_unprofitable_heads_are_not_queried(tiny: Target) -> None:
     assert tiny.heads is not None
     assert tiny.trees is not None
     num_heads = tiny.heads.num_heads
@@ -220,7 +222,7 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     assert RowPolicy(target, costs).budget(drawn, 64).levels == 0
 
 
-def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> None:
+def test_noise_passed_to_heads_makes_fixed_trees_smaller(tiny: Target) -> None:
     assert tiny.trees is not None
     sure = replace(tiny.trees, head_accuracies=((0.9,),) * 3)
     costs = replace(
@@ -236,7 +238,7 @@ def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> No
 
 @torch.inference_mode()
 @pytest.mark.parametrize("levels", [0, 1, 2])
-def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: int) -> None:
+def test_as_many_heads_are_queried_as_the_budget_has_levels(tiny: Target, levels: int) -> None:
     hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
     drafter = drafter_registry().get("composite").build(tiny, RowBudget(8, levels=levels))
     drafter.begin([1])
@@ -244,7 +246,7 @@ def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: 
     assert len(drafter.propose(9, 8).top_tokens) == levels
 
 
-def test_an_answer_tells_what_its_trees_brought(
+def test_an_answer_reports_the_gain_of_its_trees(
     tiny: Target, target_of: Callable[[str], Target]
 ) -> None:
     reported: list[StepOutcome] = []
@@ -281,7 +283,7 @@ def test_an_answer_tells_what_its_trees_brought(
         assert sum(step.seconds for step in reported) <= done.decode_s
 
 
-def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
+def test_paused_steps_are_not_learned_from(tiny: Target) -> None:
     reported: list[StepOutcome] = []
 
     class Resting(Governor):
@@ -306,7 +308,7 @@ def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
 
 
 @torch.inference_mode()
-def test_many_guesses_are_looked_at_where_rows_are_cheap(tiny: Target) -> None:
+def test_many_drafts_are_considered_if_rows_are_cheap(tiny: Target) -> None:
     hidden = torch.zeros(tiny.config.hidden_size, dtype=torch.float64)
     rising = array("f", [0.001 * row for row in range(64)])
     dear = array("f", [0.2 * row for row in range(64)])
@@ -319,7 +321,7 @@ def test_many_guesses_are_looked_at_where_rows_are_cheap(tiny: Target) -> None:
         assert (len(children) > NUM_RANKS) == is_wide
 
 
-def test_a_drafter_says_what_it_promises(tiny: Target) -> None:
+def test_a_drafter_reports_its_expected_gain(tiny: Target) -> None:
     assert tiny.trees is not None
     for rows in (2, 6):
         drafter = drafter_registry().get("medusa").build(tiny, RowBudget(rows))

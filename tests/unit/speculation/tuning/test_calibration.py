@@ -88,7 +88,7 @@ def test_every_row_count_is_measured(load: LoadTarget, monkeypatch: pytest.Monke
     assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
 
 
-def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
+def test_steps_are_measured_after_every_length_within_the_planned_memory(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = load("pebble", "float32")
@@ -110,7 +110,7 @@ def test_steps_are_measured_behind_every_length_in_no_more_than_was_planned(
     assert max(slots) <= 512
 
 
-def test_what_is_not_reached_in_time_is_unknown_and_not_forbidden(tiny: Target) -> None:
+def test_row_counts_not_measured_in_time_are_unknown_and_allowed(tiny: Target) -> None:
     costs = measure_costs(tiny, budget_s=0.0)
     assert costs.rows == (1, 2, 4)
     assert not costs.is_complete
@@ -119,7 +119,7 @@ def test_what_is_not_reached_in_time_is_unknown_and_not_forbidden(tiny: Target) 
     assert len(costs.steps_s(64, 64)) == 64
 
 
-def test_a_calibration_in_spare_time_measures_all_however_long_that_takes(tiny: Target) -> None:
+def test_a_calibration_while_idle_measures_everything(tiny: Target) -> None:
     free = tiny.caches.free_rows
     calibration = Calibration(tiny, budget_s=0.0)
     assert not calibration.is_usable
@@ -136,7 +136,7 @@ def test_a_calibration_in_spare_time_measures_all_however_long_that_takes(tiny: 
     assert tiny.caches.free_rows == free
 
 
-def test_a_slow_draft_model_leaves_the_row_counts_their_time(
+def test_a_slow_draft_model_leaves_time_for_the_row_counts(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took nearly all the time that there was; only a plain step was measured then."""
@@ -172,7 +172,7 @@ def test_a_slow_draft_model_leaves_the_row_counts_their_time(
     assert complete.source_costs["draft-model"].greedy[0] == pytest.approx(1.7)
 
 
-def test_what_an_earlier_measurement_reached_is_completed(tiny: Target) -> None:
+def test_an_incomplete_calibration_is_completed(tiny: Target) -> None:
     known = replace(measure_costs(tiny, budget_s=0.0), is_complete=False)
     slow = replace(known, seconds=tuple(tuple(9 * s for s in row) for row in known.seconds))
     calibration = Calibration(tiny, slow, budget_s=0.0)
@@ -184,9 +184,7 @@ def test_what_an_earlier_measurement_reached_is_completed(tiny: Target) -> None:
     assert costs.step_s(4, 64) < slow.step_s(4, 64) / 2, "scaled to the load of now"
 
 
-def test_time_goes_to_what_an_earlier_measurement_lacks(
-    tiny: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_measurements_are_made_first(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, measured = 0.0, list[int]()
 
     def step(target: Target, rule: Any, tree: TokenTree, kv: KvCache) -> float:
@@ -208,7 +206,7 @@ def test_time_goes_to_what_an_earlier_measurement_lacks(
     assert set(steps[2:]) <= {7, 8, 12}
 
 
-def test_heads_are_asked_thrice_in_the_first_round(
+def test_heads_are_timed_three_times_in_the_first_round(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As few as tell what is usual."""
@@ -231,7 +229,7 @@ def test_heads_are_asked_thrice_in_the_first_round(
 
 
 @pytest.mark.parametrize(("step_s", "is_taken"), [(0.02, True), (0.2, False)])
-def test_between_askings_the_target_takes_heads_out_of_the_cache(
+def test_between_timings_of_heads_the_target_evicts_them_from_the_cpu_cache(
     tiny: Target, step_s: float, is_taken: bool
 ) -> None:
     steps: list[float] = []
@@ -253,7 +251,7 @@ def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:
     assert costs.rows[:2] == (1, 2)
 
 
-def test_between_measurements_costs_lie_on_a_line() -> None:
+def test_costs_are_interpolated_linearly() -> None:
     assert COSTS.step_s(1, 100) == 1.0
     assert COSTS.step_s(2, 100) == pytest.approx(1.2)
     assert COSTS.step_s(6, 150) == pytest.approx((2.8 + 6.0) / 2)
@@ -286,7 +284,7 @@ def test_the_fastest_tree_is_chosen(costs: StepCosts, rows: int) -> None:
     assert flat(*[1.0] * 3).best_rows(depths, values, 1, (0.0, 0.1, 5.0)) == 2  # nor the second
 
 
-def test_of_trees_as_fast_as_each_other_the_smaller_is_chosen() -> None:
+def test_of_equally_fast_trees_the_smaller_is_chosen() -> None:
     depths, values = [1, 2], [0.6, 0.3]
     assert flat(9.0, 1.6, 1.9).best_rows(depths, values, 1) == 2
     assert flat(9.0, 1.6, 1.9 * 0.98).best_rows(depths, values, 1) == 2
@@ -301,14 +299,14 @@ def test_one_search_gives_the_best_trees_of_every_size() -> None:
         assert sorted(path for path, _ in order[:count]) == sorted(best_paths(ACCURACIES, count))
 
 
-def test_a_longer_context_takes_a_smaller_tree(tiny: Target) -> None:
+def test_a_longer_context_gets_a_smaller_tree(tiny: Target) -> None:
     costs = StepCosts((10, 400), (1, 4, 8), ((1.0, 1.1, 1.2), (1.0, 2.0, 4.0)))
     row_policy = RowPolicy(tiny, costs)
     settings = GenerateSettings(drafter="medusa")
     assert row_policy.rows(settings, 10) > row_policy.rows(settings, 400)
 
 
-def test_without_heads_suffixes_have_a_tree(tiny: Target) -> None:
+def test_without_heads_the_suffix_source_has_a_tree(tiny: Target) -> None:
     bare = replace(tiny, heads=None, trees=None)
     settings = GenerateSettings(drafter="suffix")
     assert RowPolicy(bare).budget(settings, 10).most > 1
@@ -336,7 +334,7 @@ def test_rows_of_a_measured_step_choose_different_experts(
     assert all(len(torch.unique(numbers)) > least for numbers in chosen)
 
 
-def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
+def test_costs_are_loaded_from_disk_unchanged(tmp_path: Path) -> None:
     kept = MeasurementFiles(tmp_path / "new" / "folder")
     assert kept.load("key", "costs", StepCosts.from_json) is None
     kept.save("key", "costs", COSTS.to_json())
@@ -369,7 +367,7 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
         json.dumps(COSTS.to_json() | {"seconds": [[1, 2, float("nan")], [1, 2, 3]]}).encode(),
     ],
 )
-def test_a_damaged_file_is_measured_anew(
+def test_a_damaged_cost_file_is_measured_again(
     damage: bytes, tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measurements, "Calibration", Measured)
@@ -410,7 +408,7 @@ def test_incomplete_costs_are_completed_at_the_next_load(
     assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
 
 
-def test_what_was_measured_can_be_forgotten(
+def test_measurements_can_be_discarded(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measurements, "Calibration", Measured)
@@ -423,7 +421,7 @@ def test_what_was_measured_can_be_forgotten(
 
 
 @pytest.mark.parametrize(("own_s", "is_disturbed"), [(0.4, True), (1.2, False)])
-def test_costs_that_others_disturbed_are_used_and_not_kept(
+def test_disturbed_measurements_are_used_but_not_saved(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch, own_s: float, is_disturbed: bool
 ) -> None:
     wall = itertools.count()
@@ -437,7 +435,7 @@ def test_costs_that_others_disturbed_are_used_and_not_kept(
     assert (known.saved_costs() is None) == is_disturbed
 
 
-def test_costs_that_can_not_be_kept_are_used_all_the_same(
+def test_costs_that_cannot_be_saved_are_used_nevertheless(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measurements, "Calibration", Measured)
@@ -445,7 +443,7 @@ def test_costs_that_can_not_be_kept_are_used_all_the_same(
     assert ModelMeasurements(tmp_path / "file", tiny, ()).costs() == COSTS
 
 
-def test_what_costs_depend_on_is_in_their_key(
+def test_the_key_of_costs_contains_their_conditions(
     tmp_path: Path, tiny: Target, load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"1")
@@ -470,7 +468,7 @@ def test_what_costs_depend_on_is_in_their_key(
     assert len(keys) == 2
 
 
-def test_what_was_measured_holds_for_layers_where_they_lay(
+def test_costs_are_valid_only_for_the_same_placement_of_layers(
     load: LoadTarget, folders: Folders
 ) -> None:
     offloaded = load("streamed", "float32")
@@ -481,7 +479,7 @@ def test_what_was_measured_holds_for_layers_where_they_lay(
 
 
 @pytest.mark.parametrize("begins", [1.0, 4.2])
-def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
+def test_a_temporarily_slow_machine_makes_no_row_count_expensive(
     tiny: Target, monkeypatch: pytest.MonkeyPatch, begins: float
 ) -> None:
     """For as long as one and a half turns take: from the first draft on, or at the end."""
@@ -517,7 +515,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
         assert seconds == pytest.approx([1e-5 * n for n in range(1, tiny.heads.num_heads + 1)])
 
 
-def test_trees_follow_what_was_learned(tiny: Target) -> None:
+def test_trees_follow_learned_acceptance_rates(tiny: Target) -> None:
     row_policy = RowPolicy(replace(tiny, trees=TreePresets(ACCURACIES, 4)))
     settings = GenerateSettings()
     # The second rank of the first head is always right, the second head never.

@@ -55,7 +55,7 @@ def chunks_of(
     return runner.chunks
 
 
-def test_quick_chunks_grow_and_slow_ones_shrink(
+def test_fast_chunks_grow_and_slow_ones_shrink(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert chunks_of(tiny, 1e-5, monkeypatch) == [64, 128, 256, 52]
@@ -85,20 +85,20 @@ class WaitingRunner(TimedRunner):
     ("row_s", "expected"),
     [(1e-3, [64, 128, 256, 52]), (1e-2, [64, *[128] * 3, 52]), (2e-2, [64] * 7 + [52])],
 )
-def test_while_layers_are_waited_for_chunks_grow(
+def test_chunks_grow_while_layers_are_waited_for(
     row_s: float, expected: list[int], tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert chunks_of(tiny, row_s, monkeypatch, WaitingRunner) == expected
 
 
-def test_no_chunk_of_a_device_that_could_be_in_time_takes_longer_than_a_cancel_may(
+def test_a_chunk_takes_no_longer_than_a_cancel_may_wait(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for row_s in (1e-5, 1e-4, 1e-3, 2e-3, 4e-3):
         assert max(chunks_of(tiny, row_s, monkeypatch)) * row_s <= LIMIT_S
 
 
-def test_chunks_change_no_bit_of_what_the_compiled_step_reads(load: LoadTarget) -> None:
+def test_chunking_changes_no_bit_of_the_compiled_prefill(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     held = []
     for rows in (16, 37, 64, 130):

@@ -23,12 +23,12 @@ from tests.support.engine.laws import user_says
 PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))
 
 
-def test_before_anything_is_seen_the_table_holds() -> None:
+def test_without_observations_the_prior_table_is_used() -> None:
     for shares, expected in zip(AccuracyCounts(PRIOR).accuracies, PRIOR, strict=True):
         assert shares == pytest.approx(expected)
 
 
-def test_a_depth_counts_where_the_tokens_before_it_were_guessed() -> None:
+def test_a_depth_counts_if_the_tokens_before_it_were_drafted() -> None:
     learned = AccuracyCounts(PRIOR)
     for _ in range(600):
         learned.learn([[1, 2], [5, 6]], [2, 6])  # both second ranks right
@@ -40,14 +40,14 @@ def test_a_depth_counts_where_the_tokens_before_it_were_guessed() -> None:
     assert deep_first < 0.05
 
 
-def test_what_is_not_known_yet_teaches_nothing() -> None:
+def test_unknown_outcomes_are_not_learned_from() -> None:
     learned = AccuracyCounts(PRIOR)
     before = learned.accuracies
     learned.learn([[1], [2]], [])
     assert learned.accuracies == before
 
 
-def test_old_observations_fade() -> None:
+def test_old_observations_decay() -> None:
     learned = AccuracyCounts(PRIOR)
     for token_id, count in ((1, 9000), (2, 9000)):
         for _ in range(count):
@@ -55,13 +55,13 @@ def test_old_observations_fade() -> None:
     assert learned.accuracies[0][1] > 0.7  # without fading it would be a half
 
 
-def test_chance_is_kept_apart_by_temperature() -> None:
+def test_rates_are_separate_per_temperature() -> None:
     buckets = [bucket_of(GenerateSettings(temperature=t), True) for t in (0.1, 0.5, 0.7, 1.0, 1.4)]
     assert buckets == [0.5, 0.5, 0.5, 1.0, 1.5]
     assert bucket_of(GenerateSettings(temperature=0.7), False) == 0.0
 
 
-def test_drafts_that_pay_go_on() -> None:
+def test_profitable_drafting_continues() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)
     for _ in range(500):
         assert governor.drafts
@@ -70,7 +70,7 @@ def test_drafts_that_pay_go_on() -> None:
     assert governor.num_plain_steps == 0
 
 
-def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
+def test_a_pause_of_the_machine_says_nothing_about_drafts() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)
     for step in range(500):
         assert governor.drafts
@@ -78,7 +78,7 @@ def test_a_pause_of_the_machine_says_nothing_of_drafts() -> None:
     assert governor.speed_up == pytest.approx(4 / 3)
 
 
-def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> None:
+def test_unprofitable_drafting_pauses_and_is_tried_ever_more_rarely() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)
     drafted = []
     for _ in range(2000):
@@ -95,7 +95,7 @@ def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> N
     assert drafted.count(True) < 400
 
 
-def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() -> None:
+def test_a_clear_loss_is_detected_soon_and_pauses_the_next_answer_only_briefly() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)
     drafted: dict[int, list[bool]] = {1: [], 3: []}
     for num_tokens, num_steps in ((1, 40), (3, 80)):
@@ -107,14 +107,14 @@ def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() 
     assert all(drafted[3][14:])
 
 
-def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
+def test_a_clearly_losing_drafter_is_soon_hardly_tried() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)
     for _ in range(2000):
         governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
     assert governor.num_plain_steps > 1950
 
 
-def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
+def test_a_drafter_without_candidates_continues_if_it_costs_no_time() -> None:
     for step_s, goes_on in ((1.01, True), (1.05, False)):
         governor = Governor(1.0, prior_speed_up=1.0)
         for _ in range(50):
@@ -122,7 +122,7 @@ def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
         assert governor.drafts is goes_on
 
 
-def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
+def test_a_loss_is_clear_if_chance_does_not_explain_it() -> None:
     for tokens, num_drafted in (((2,), 6), ((1, 5, 1, 1), 48)):  # two a step, and three would pay
         governor = Governor(1.0, prior_speed_up=1.0)
         drafted = 0
@@ -132,7 +132,7 @@ def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
         assert drafted == num_drafted
 
 
-def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
+def test_a_drafter_that_lost_last_time_is_tried_after_a_pause() -> None:
     governor = Governor(1.0, prior_speed_up=0.7)
     drafted = []
     for _ in range(200):
@@ -142,7 +142,7 @@ def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
     assert Governor(1.0, prior_speed_up=1.1).drafts
 
 
-def test_long_steps_count_though_most_steps_are_short() -> None:
+def test_long_steps_count_although_most_steps_are_short() -> None:
     # Asked, mostly nothing is found; what is found takes twice what it brings.
     kinds = ((1, 1.1), (1, 1.1), (2, 4.0))
     governor = Governor(1.0, prior_speed_up=1.0)
@@ -153,7 +153,7 @@ def test_long_steps_count_though_most_steps_are_short() -> None:
     assert drafted == 12
 
 
-def test_before_drafts_are_tried_for_the_first_time_plain_steps_are_measured() -> None:
+def test_before_the_first_drafts_plain_steps_are_measured() -> None:
     # What was measured beforehand says 2; so slow a plain step would hide that drafts lose.
     governor = Governor(2.0)
     drafted = []
@@ -166,7 +166,7 @@ def test_before_drafts_are_tried_for_the_first_time_plain_steps_are_measured() -
     assert not any(drafted[11 : 11 + 16 + 32])
 
 
-def test_a_longer_cache_makes_plain_steps_slower_by_as_much_as_was_measured() -> None:
+def test_a_longer_cache_slows_plain_steps_by_the_measured_amount() -> None:
     governor = Governor(1.0)
     for _ in range(5):
         governor.add(1, 1.2)
@@ -198,7 +198,7 @@ class Dear(RowPolicy):
 
 
 @pytest.mark.parametrize("drafter", ["medusa", "composite"])
-def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: str) -> None:
+def test_an_answer_with_paused_drafting_is_unchanged(tiny: Target, drafter: str) -> None:
     settings = GenerateSettings(drafter=drafter, max_new_tokens=250, banned=(1,))
     plain = generate(tiny, user_says("x"), replace(settings, drafter="none"))
     rested = generate(tiny, user_says("x"), settings, row_policy=Dear(tiny))
@@ -207,7 +207,7 @@ def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: s
     assert sum(rested.accept_lengths) == len(rested.token_ids) - 1
 
 
-def test_drafts_that_were_asked_for_do_not_rest(tiny: Target) -> None:
+def test_requested_drafting_does_not_pause(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa", max_new_tokens=120, banned=(1,), tree_rows=8)
     assert generate(tiny, user_says("x"), settings, row_policy=Dear(tiny)).num_plain_steps == 0
 
@@ -224,7 +224,7 @@ def test_answers_teach_the_row_policy(tiny: Target) -> None:
     assert not rule_registry().get("greedy").choice.draws
 
 
-def test_drawn_answers_start_from_the_table_of_their_temperature(tiny: Target) -> None:
+def test_sampled_answers_start_from_the_table_of_their_temperature(tiny: Target) -> None:
     assert tiny.trees is not None
     num_heads = len(tiny.trees.head_accuracies)
     drawn = ((0.3, 0.1, 0.05, 0.05),) * num_heads
@@ -247,7 +247,7 @@ def test_drawn_answers_start_from_the_table_of_their_temperature(tiny: Target) -
     assert trees.head_accuracies[0][0] == pytest.approx((0.3 * 60 + 1) / 61)
 
 
-def test_rows_follow_what_promises_were_worth(tiny: Target) -> None:
+def test_rows_follow_the_ratio_of_actual_to_expected_gains(tiny: Target) -> None:
     assert tiny.trees is not None
     sure = replace(tiny.trees, head_accuracies=((0.8,),) * 6)
     target = replace(tiny, trees=sure)
@@ -271,12 +271,12 @@ def rates_after(*outcomes: StepOutcome) -> AcceptanceRates:
     return rates
 
 
-def test_expectations_fade() -> None:
+def test_expected_gains_decay() -> None:
     assert rates_after().ratio == 1
     half = [StepOutcome(2.0, 1, 4, 1.0)] * 3000
     assert rates_after(*half).ratio == pytest.approx(0.5, abs=0.02)
     assert rates_after(*half, *[StepOutcome(2.0, 2, 4, 1.0)] * 6000).ratio > 0.9
 
 
-def test_steps_without_expectations_leave_the_ratio() -> None:
+def test_steps_without_expectations_keep_the_ratio() -> None:
     assert rates_after(*[StepOutcome(0.0, 3, 4, 1.0)] * 100).ratio == 1

@@ -53,7 +53,7 @@ def test_fewer_threads_must_be_clearly_faster(
     assert torch.get_num_threads() == best
 
 
-def test_one_disturbed_moment_decides_nothing(
+def test_one_disturbed_measurement_decides_nothing(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program runs while two threads are measured for the first time."""
@@ -68,7 +68,7 @@ def test_one_disturbed_moment_decides_nothing(
     assert measured == [2, *[2, 1] * 5] * 2
 
 
-def test_it_tries_no_more_threads_than_there_are(
+def test_no_more_threads_are_tried_than_there_are(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
@@ -83,7 +83,9 @@ def test_it_tries_no_more_threads_than_there_are(
     assert set(tried) == {1, 2, 4, 6}
 
 
-def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefill_has_its_own_number_of_threads(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def seconds(target: Target, count: int, rows: int) -> float:
         return 0.1 / count if rows > 8 else 0.01 * count
 
@@ -108,7 +110,7 @@ def chain(runner: Runner, num_rows: int) -> PlacedTree:
     return PlacedTree(tree, runner.new_cache(num_rows))
 
 
-def test_a_prompt_in_a_pass_of_trees_is_read_with_the_threads_of_prefill(
+def test_a_prompt_in_a_pass_with_trees_uses_prefills_threads(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
@@ -122,7 +124,7 @@ def test_a_prompt_in_a_pass_of_trees_is_read_with_the_threads_of_prefill(
     assert torch.get_num_threads() == 1
 
 
-def test_the_compiled_step_reads_prompts_with_the_threads_of_prefill(
+def test_the_compiled_step_prefills_with_prefills_threads(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner, seen = load("pebble", "float32").runner, list[int]()
@@ -143,11 +145,11 @@ def test_the_compiled_step_reads_prompts_with_the_threads_of_prefill(
     assert seen == [1, 2]
 
 
-def test_real_passes_settle_on_a_count_within_the_limit(tiny: Target) -> None:
+def test_real_passes_converge_to_a_number_within_the_limit(tiny: Target) -> None:
     assert choose_threads(tiny, 2) in (1, 2)
 
 
-def test_threads_are_not_judged_by_how_they_wake(
+def test_the_wake_up_of_threads_is_not_measured(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For eight milliseconds the woken one shares a processor."""
@@ -170,7 +172,7 @@ def test_threads_are_not_judged_by_how_they_wake(
     assert choose_threads(tiny, 2) == 2
 
 
-def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone(
+def test_a_number_chosen_beside_other_programs_is_chosen_again_when_they_ended(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds, load = {1: 1.0, 2: 1.3}, 3.0
@@ -187,7 +189,7 @@ def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone
     assert torch.get_num_threads() == 2
 
 
-def test_fewer_threads_are_doubted_for_a_while(
+def test_fewer_threads_are_reconsidered_for_a_while(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s, num_passes = 0.0, 0
@@ -215,7 +217,7 @@ def test_fewer_threads_are_doubted_for_a_while(
 
 @pytest.mark.skipif(native_library() is None, reason="no compiled step for this machine")
 @pytest.mark.parametrize(("dtype", "count"), [("float32", 1), ("float64", 2)])
-def test_drafts_leave_the_cores_to_a_runner_with_threads_of_its_own(
+def test_drafting_leaves_the_cores_to_a_runner_with_its_own_threads(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch, dtype: str, count: int
 ) -> None:
     candidates = SuffixSource.candidates

@@ -51,7 +51,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.usefixtures("full_disk")
-def test_nothing_is_left_on_a_full_disk(writer: str, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_temporary_file(writer: str, tmp_path: Path) -> None:
     with pytest.raises((MedusaError, OSError)) as caught:
         WRITERS[writer](tmp_path)
     assert not list(tmp_path.iterdir())
@@ -60,13 +60,13 @@ def test_nothing_is_left_on_a_full_disk(writer: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_no_measurement_is_left_on_a_full_disk(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_measurement_file(tmp_path: Path) -> None:
     for _ in range(3):
         MeasurementFiles(tmp_path).save("model", "costs", {"rows": LONG})
     assert not list(tmp_path.iterdir())
 
 
-def test_no_measurement_is_left_of_what_is_no_json(tmp_path: Path) -> None:
+def test_a_value_without_json_leaves_no_measurement_file(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         MeasurementFiles(tmp_path).save("model", "costs", {"rows": object()})
     assert not list(tmp_path.iterdir())
@@ -84,14 +84,14 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
 @pytest.mark.parametrize("maker", MAKERS)
-def test_folders_that_are_made_are_their_users_alone(maker: str, tmp_path: Path) -> None:
+def test_created_folders_are_readable_by_their_user_only(maker: str, tmp_path: Path) -> None:
     MAKERS[maker](tmp_path / "state" / "deep")
     for folder in (tmp_path / "state", tmp_path / "state" / "deep"):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
-def test_a_command_closes_the_folders_of_earlier_versions() -> None:
+def test_a_command_restricts_folders_of_earlier_versions() -> None:
     own = places()
     for folder in (own.config, own.data, own.state, own.log):
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def test_a_command_closes_the_folders_of_earlier_versions() -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_file_takes_the_place_of_another_and_is_its_users_alone(tmp_path: Path) -> None:
+def test_a_replaced_file_is_readable_by_its_user_only(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file.json"
     for text in ("one", "äöü"):
         replace_text(path, text)
@@ -110,7 +110,7 @@ def test_a_file_takes_the_place_of_another_and_is_its_users_alone(tmp_path: Path
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_failure_leaves_what_was_there_before(tmp_path: Path, full_disk: None) -> None:
+def test_a_failed_write_keeps_the_previous_file(tmp_path: Path, full_disk: None) -> None:
     path = tmp_path / "file.json"
     replace_text(path, "before")
     with pytest.raises(OSError, match="too large"):

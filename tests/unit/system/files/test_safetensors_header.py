@@ -18,7 +18,7 @@ def header_of(*places: tuple[int, int]) -> bytes:
     ).encode()
 
 
-def test_tensors_that_follow_each_other_are_found() -> None:
+def test_contiguous_tensors_are_accepted() -> None:
     header = header_of((4, 10), (0, 4))
     begin = LENGTH_BYTES + len(header)
     found = parse_header(header, begin + 10, "x")
@@ -33,7 +33,7 @@ def test_tensors_that_follow_each_other_are_found() -> None:
     [((0, 4), (5, 10)), ((1, 10),), ((0, 6), (4, 10)), ((0, 10), (0, 10)), ((0, 9),)],
     ids=["gap", "gap before the first", "overlap", "twice", "rest"],
 )
-def test_bytes_of_no_tensor_or_of_several_are_refused(places: tuple[tuple[int, int], ...]) -> None:
+def test_gaps_and_overlaps_of_tensors_are_refused(places: tuple[tuple[int, int], ...]) -> None:
     header = header_of(*places)
     with pytest.raises(CheckpointError, match="damaged"):
         parse_header(header, LENGTH_BYTES + len(header) + 10, "x")

@@ -30,7 +30,7 @@ OPTIONS = LoadOptions(formats=WeightFormats("q4_0"), memory_gib=1.5)
 SPEC = BatchSpec("/data/questions.jsonl", "/data/answers.jsonl", options=OPTIONS)
 
 
-def test_a_batch_is_begun_watched_paused_and_gone_on_with(
+def test_a_batch_is_started_watched_paused_and_resumed(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     own = OwnBatches(tmp_path)
@@ -60,7 +60,7 @@ def test_a_batch_is_begun_watched_paused_and_gone_on_with(
     assert own.unfinished() == []
 
 
-def test_a_batch_that_ran_when_the_program_ended_is_known_as_such(
+def test_a_batch_that_ran_when_the_program_ended_is_recognised(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     own = OwnBatches(tmp_path)
@@ -78,7 +78,7 @@ def test_a_batch_that_ran_when_the_program_ended_is_known_as_such(
     assert [one.folder for one in own.unfinished()] == [job.folder]
 
 
-def test_a_problem_is_told_and_not_run_into_again(
+def test_a_problem_is_reported_and_not_repeated(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     job = OwnBatches(tmp_path).begin(SPEC)
@@ -89,7 +89,7 @@ def test_a_problem_is_told_and_not_run_into_again(
     assert not job.was_running
 
 
-def test_a_folder_that_holds_no_batch_is_passed_over(tmp_path: Path) -> None:
+def test_a_folder_without_a_batch_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "wish.json").write_text('{"other": 1}')
     assert OwnBatches(tmp_path).unfinished() == []
@@ -97,7 +97,7 @@ def test_a_folder_that_holds_no_batch_is_passed_over(tmp_path: Path) -> None:
         BatchJob(tmp_path / "odd").start()
 
 
-def test_answers_are_read_on_from_where_they_ended(tmp_path: Path) -> None:
+def test_answers_are_read_from_where_they_ended(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     assert read_rows(path) == ([], 0)
     first, second = BatchRow("a", "Ä", 1, "eos"), BatchRow(2, error="No.")
@@ -110,7 +110,7 @@ def test_answers_are_read_on_from_where_they_ended(tmp_path: Path) -> None:
     assert (rows, end) == ([second], path.stat().st_size)
 
 
-def test_the_end_of_its_input_pauses_a_batch_and_the_next_start_ends_it(
+def test_closing_its_input_pauses_a_batch_and_the_next_start_completes_it(
     folders: Folders, tmp_path: Path
 ) -> None:
     prompts, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"

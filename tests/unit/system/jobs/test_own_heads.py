@@ -23,7 +23,7 @@ __all__ = ["commands"]
 SPEC = HeadsJobSpec("/models/tiny", minutes=5.0, data=("a.jsonl",))
 
 
-def test_a_run_is_begun_watched_paused_and_gone_on_with(
+def test_a_run_is_started_watched_paused_and_resumed(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     own = OwnHeads(tmp_path)
@@ -57,16 +57,14 @@ def test_a_run_is_begun_watched_paused_and_gone_on_with(
     assert OwnHeads(tmp_path).unfinished() == ()
 
 
-def test_names_of_runs_never_meet(tmp_path: Path, commands: list[FakeCommand]) -> None:
+def test_names_of_runs_are_unique(tmp_path: Path, commands: list[FakeCommand]) -> None:
     own = OwnHeads(tmp_path)
     names = [own.begin(SPEC, "tiny").out.name for _ in range(3)]
     assert names == ["tiny-hydra", "tiny-hydra-2", "tiny-hydra-3"]
     assert own.begin(SPEC, "../..").out.parent == tmp_path
 
 
-def test_what_went_wrong_is_told_with_what_to_do(
-    tmp_path: Path, commands: list[FakeCommand]
-) -> None:
+def test_an_error_is_reported_with_its_remedy(tmp_path: Path, commands: list[FakeCommand]) -> None:
     run = OwnHeads(tmp_path).begin(SPEC, "tiny")
     run.start()
     commands[0].code = 1
@@ -82,7 +80,7 @@ def test_what_went_wrong_is_told_with_what_to_do(
 
 
 @pytest.mark.expects_errors
-def test_a_run_that_was_killed_says_so(tmp_path: Path, commands: list[FakeCommand]) -> None:
+def test_a_killed_run_says_so(tmp_path: Path, commands: list[FakeCommand]) -> None:
     run = OwnHeads(tmp_path).begin(SPEC, "tiny")
     run.start()
     commands[0].code = -9
@@ -90,7 +88,7 @@ def test_a_run_that_was_killed_says_so(tmp_path: Path, commands: list[FakeComman
     assert run.progress().hint
 
 
-def test_giving_up_leaves_nothing(tmp_path: Path, commands: list[FakeCommand]) -> None:
+def test_discarding_a_run_leaves_no_file(tmp_path: Path, commands: list[FakeCommand]) -> None:
     run = OwnHeads(tmp_path).begin(SPEC, "tiny")
     run.start()
     tell(run, stage="answers", done=1, of=2)
@@ -99,14 +97,14 @@ def test_giving_up_leaves_nothing(tmp_path: Path, commands: list[FakeCommand]) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
+def test_files_other_than_runs_are_ignored(tmp_path: Path) -> None:
     for text in ("{", "[]", '{"model": "x"}', '{"model": "x", "data": [], "another": 1}'):
         (tmp_path / "strange.json").write_text(text)
         assert OwnHeads(tmp_path).unfinished() == ()
     assert OwnHeads(tmp_path / "missing").unfinished() == ()
 
 
-def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(TrainingError, match="can't begin"):
         OwnHeads(tmp_path / "file").begin(SPEC, "tiny")
@@ -114,7 +112,7 @@ def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
         NeedsQuery(SPEC, tmp_path / "missing")
 
 
-def test_needs_are_known_when_the_command_has_told_them(
+def test_requirements_are_known_when_the_command_has_reported_them(
     tmp_path: Path, commands: list[FakeCommand]
 ) -> None:
     query = NeedsQuery(SPEC, tmp_path)
@@ -139,7 +137,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_a_command_runs_beside_this_program_and_hears_its_end(tmp_path: Path) -> None:
+def test_a_command_runs_beside_this_program_and_its_end_is_noticed(tmp_path: Path) -> None:
     output = tmp_path / "said.log"
     command = CommandProcess(["doctor", "--no-such-flag"], output)
     until(lambda: command.code is not None)
@@ -151,7 +149,7 @@ def test_a_command_runs_beside_this_program_and_hears_its_end(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_heads_are_trained_from_begin_to_end(tmp_path: Path) -> None:
+def test_heads_are_trained_from_start_to_end(tmp_path: Path) -> None:
     """With the real command: paused by the end of its input, then gone on with."""
     own = OwnHeads(tmp_path)
     run = own.begin(HeadsJobSpec("", minutes=0.5), "pebble")

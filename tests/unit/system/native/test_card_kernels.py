@@ -23,7 +23,9 @@ def kernels() -> HostKernels:
 
 
 @pytest.mark.parametrize("of", ["q4_k", "q6_k", "q4_0"])
-def test_products_are_right_and_independent_of_other_rows(kernels: HostKernels, of: str) -> None:
+def test_compiled_card_products_are_correct_and_independent_of_other_rows(
+    kernels: HostKernels, of: str
+) -> None:
     columns = 512 if of.endswith("k") else 96
     blocks, x = random_blocks(of, OUTPUTS, columns), torch.randn(33, columns)
     expected = x.double() @ block_type(of).dequantize(blocks).double().t()
@@ -50,20 +52,22 @@ def test_products_are_right_and_independent_of_other_rows(kernels: HostKernels, 
 
 
 @pytest.mark.parametrize(("has_tensor_cores", "head_dim"), [(True, 64), (False, 80)])
-def test_attention_is_right(kernels: HostKernels, has_tensor_cores: bool, head_dim: int) -> None:
+def test_compiled_card_attention_is_correct(
+    kernels: HostKernels, has_tensor_cores: bool, head_dim: int
+) -> None:
     assert cuda_blocks._is_correct(CardAttention(kernels, has_tensor_cores), head_dim, CPU)
 
 
-def test_norms_and_rotations_are_right(kernels: HostKernels) -> None:
+def test_compiled_card_norms_and_rope_are_correct(kernels: HostKernels) -> None:
     assert cuda_blocks._norm_is_correct(kernels, CPU)
     assert cuda_blocks._rotation_is_correct(kernels, CPU)
 
 
-def test_the_shipped_kernels_are_built_of_the_sources() -> None:
+def test_the_shipped_kernels_match_the_sources() -> None:
     assert changes(native_dir() / "cuda") == []
 
 
-def test_every_card_has_a_file() -> None:
+def test_every_compute_capability_has_a_file() -> None:
     names = {
         (6, 1): "rows_sm61.cubin.xz",
         (7, 5): "rows_sm75.cubin.xz",

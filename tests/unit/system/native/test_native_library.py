@@ -47,7 +47,7 @@ def test_this_machine_has_a_compiled_step() -> None:
     assert all(path.is_file() for path in libraries())
 
 
-def test_what_ships_was_built_from_these_sources() -> None:
+def test_shipped_libraries_match_the_sources() -> None:
     assert changes(native_dir()) == [], "run python -m medusa_core.system.native.build, and commit"
     recorded = (native_dir() / RECORD).read_text(encoding="ascii").splitlines()
     assert len(recorded) == 1 + sum(len(sets) for *_, sets in building._BUILDS)
@@ -108,7 +108,7 @@ def other_source(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         *(other_flag, other_compiler, other_target, other_source),
     ],
 )
-def test_a_change_without_a_build_is_caught_without_a_compiler(
+def test_a_change_without_a_build_is_detected_without_a_compiler(
     plant: Callable[[Path, pytest.MonkeyPatch], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -142,13 +142,13 @@ def test_a_build_by_another_compiler_is_refused(
     assert f"zig 0.15.2, not {ZIG_VERSION}: pip install" in capsys.readouterr().out
 
 
-def test_the_compiler_that_is_installed_is_the_one_of_the_build() -> None:
+def test_the_installed_compiler_is_the_one_of_the_build() -> None:
     reported = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     assert reported["project"]["optional-dependencies"]["native"] == [f"ziglang=={ZIG_VERSION}"]
 
 
 @pytest.mark.slow
-def test_the_sources_give_the_same_bytes_again(tmp_path: Path) -> None:
+def test_the_build_is_reproducible(tmp_path: Path) -> None:
     pytest.importorskip("ziglang", reason="the compiler isn't installed")
     built = build(tmp_path, system_name())
     assert built
@@ -171,7 +171,7 @@ def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
     assert ran.stdout.split() == ["ResidentRunner"]
 
 
-def test_a_library_that_can_not_be_loaded_is_done_without(
+def test_a_library_that_cannot_be_loaded_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / system_name()
@@ -183,7 +183,7 @@ def test_a_library_that_can_not_be_loaded_is_done_without(
     assert "can't be loaded" in caplog.text
 
 
-def test_a_library_of_other_sources_is_done_without(
+def test_a_library_of_other_sources_is_not_used(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Structures that differ by a field would be read beyond their end."""
@@ -267,14 +267,14 @@ def test_an_unknown_field_can_not_be_set() -> None:
         structs.LinearStruct(kind=1)
 
 
-def test_the_activations_and_scorings_of_blocks_have_codes() -> None:
+def test_activations_and_routing_scores_of_blocks_have_codes() -> None:
     assert [one.name for one in constants.ActivationCode] == sorted(
         Activation.__members__, key=lambda name: constants.ActivationCode[name]
     )
     assert set(constants.ScoringCode.__members__) == set(Scoring.__members__)
 
 
-def test_the_generated_sources_are_what_python_describes(tmp_path: Path) -> None:
+def test_the_generated_sources_match_pythons_descriptions(tmp_path: Path) -> None:
     assert generate.outdated() == [], "run python -m medusa_core.system.native.build, and commit"
     assert generate.outdated(tmp_path) == ["abi.h", "abi.c"]
     generate.write(tmp_path)
@@ -283,7 +283,7 @@ def test_the_generated_sources_are_what_python_describes(tmp_path: Path) -> None
     assert generate.outdated(tmp_path) == ["abi.h"]
 
 
-def test_a_path_names_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_can_be_named_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     path = libraries()[-1]
     monkeypatch.setenv("MEDUSA_NATIVE", str(path))
     library = native_library.__wrapped__()
@@ -291,7 +291,7 @@ def test_a_path_names_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert library._name == str(path)
 
 
-def test_a_name_that_no_library_has_is_told(
+def test_an_unknown_library_name_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("MEDUSA_NATIVE", "avx512_bf16")
@@ -340,7 +340,7 @@ def test_a_cpu_gets_the_libraries_that_it_can_run(
         (None, ["neon"]),
     ],
 )
-def test_an_arm_cpu_multiplies_bytes_where_it_can(
+def test_an_arm_cpu_uses_byte_products_if_it_has_them(
     reported: str | None, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if reported is not None:
@@ -362,7 +362,7 @@ class Multiplier:
         Multiplier.now += self._seconds
 
 
-def test_of_two_libraries_the_clearly_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_libraries_the_clearly_faster_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native.time, "perf_counter", lambda: Multiplier.now)
     slow, less, fast = (cast("ctypes.CDLL", Multiplier(s)) for s in (4e-3, 3.8e-3, 1e-3))
     assert native.fastest([]) is None
@@ -378,13 +378,13 @@ def test_every_library_can_be_compared(path: Path) -> None:
     assert native.fastest([first, again]) in (first, again)
 
 
-def test_systems_have_names() -> None:
+def test_systems_have_library_names() -> None:
     assert system_name("linux", "x86_64") == "linux-x86_64"
     assert system_name("win32", "AMD64") == "windows-x86_64"
     assert system_name("darwin", "arm64") == "macos-aarch64"
 
 
-def test_the_hash_tells_sources_apart(tmp_path: Path) -> None:
+def test_the_hash_distinguishes_sources(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int a;")
     first = hash_of_build(tmp_path)
     (tmp_path / "a.c").write_text("int b;")
@@ -400,7 +400,7 @@ def test_the_hash_tells_sources_apart(tmp_path: Path) -> None:
         ("_BUILDS", (("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", {"avx2": "x86_64_v2"}),)),
     ],
 )
-def test_the_hash_tells_builds_apart(
+def test_the_hash_distinguishes_builds(
     name: str, other: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = hash_of_build()

@@ -48,7 +48,7 @@ TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 4e-3}
 @pytest.mark.parametrize(
     ("outputs", "inputs"), [(32, 16), (70, 34), (160, 48), (7, 256), (300, 32)]
 )
-def test_a_layer_is_right_and_its_rows_are_independent(
+def test_compiled_products_are_correct_and_rows_are_independent(
     path: Path, dtype: torch.dtype, outputs: int, inputs: int
 ) -> None:
     generator = torch.Generator().manual_seed(outputs)
@@ -127,7 +127,7 @@ def test_blocks_are_multiplied_exactly_on_every_cpu(path: Path) -> None:
 
 
 @each_library
-def test_parts_of_several_kinds_are_one_layer(path: Path) -> None:
+def test_tensors_of_several_types_form_one_layer(path: Path) -> None:
     library = open_library(path)
     shapes = {"q4_k": 48, "q6_k": 32, "q8_0": 64}
     parts = [
@@ -152,7 +152,7 @@ BAD = (math.nan, math.inf, -math.inf)
 
 
 @each_library
-def test_what_is_no_number_is_none_of_blocks_either(path: Path) -> None:
+def test_block_quantized_products_propagate_nan(path: Path) -> None:
     x, library = torch.randn(12, 256), open_library(path)
     x[[1, 5, 9], 70] = torch.tensor(BAD)
     for name in BLOCK_TYPES:
@@ -165,7 +165,7 @@ def test_what_is_no_number_is_none_of_blocks_either(path: Path) -> None:
 
 
 @each_library
-def test_what_is_no_number_is_none_of_bytes_either(path: Path) -> None:
+def test_int8_products_propagate_nan(path: Path) -> None:
     weight = torch.randint(-127, 128, (64, 96), dtype=torch.int8)
     layer = NativeLinear(open_library(path), [panel_weights(weight, torch.ones(64))], None)
     for bad in BAD:
@@ -178,7 +178,7 @@ def test_what_is_no_number_is_none_of_bytes_either(path: Path) -> None:
 
 @each_library
 @pytest.mark.parametrize("columns", [16, 17, 31, 33, 320, 4099])
-def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int) -> None:
+def test_recorded_probabilities_are_the_softmax_of_logits(path: Path, columns: int) -> None:
     reader, plain = Summary(open_library(path)), TorchSummary()
     generator = torch.Generator().manual_seed(columns)
     scores = torch.randn(7, columns, generator=generator) * 5
@@ -207,7 +207,7 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
 
 
 @each_library
-def test_a_walk_by_the_best_is_that_of_its_rows(path: Path) -> None:
+def test_a_greedy_walk_follows_the_argmax_of_its_rows(path: Path) -> None:
     """And what it reads on its way is what a trace asks for afterwards."""
     library = open_library(path)
     walk, reader = BestWalk(library), Summary(library)
@@ -241,7 +241,7 @@ def test_a_walk_by_the_best_is_that_of_its_rows(path: Path) -> None:
 
 
 @each_library
-def test_rows_that_lie_apart_are_read_as_rows(path: Path) -> None:
+def test_strided_rows_are_read_as_rows(path: Path) -> None:
     library = open_library(path)
     walk, reader = BestWalk(library), Summary(library)
     apart = torch.rand(3, 99)[:, :53]
@@ -254,7 +254,7 @@ def test_rows_that_lie_apart_are_read_as_rows(path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [16, 53, 64, 4096])
-def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) -> None:
+def test_argmax_takes_the_first_of_equals_and_detects_nan(columns: int) -> None:
     library = native_library()
     assert library is not None
     equal = torch.zeros(1, columns)

@@ -9,7 +9,7 @@ from medusa_core.system.native.pool import (
 )
 
 
-def test_passes_of_all_kinds_have_the_same_helpers_unless_they_need_others() -> None:
+def test_passes_of_all_kinds_share_worker_threads_unless_they_need_others() -> None:
     library = native_library()
     assert library is not None
     before = set(threading.enumerate())
@@ -24,7 +24,7 @@ def test_passes_of_all_kinds_have_the_same_helpers_unless_they_need_others() -> 
         assert not helper.is_alive()
 
 
-def test_a_helper_that_is_called_while_it_leaves_comes_back() -> None:
+def test_a_worker_thread_called_while_it_ends_returns() -> None:
     came: list[int] = []
     again = threading.Event()
 
@@ -42,7 +42,7 @@ def test_a_helper_that_is_called_while_it_leaves_comes_back() -> None:
     assert came == [1, 1]
 
 
-def test_helpers_rest_and_leave() -> None:
+def test_worker_threads_sleep_and_end() -> None:
     library = native_library()
     assert library is not None
     before = set(threading.enumerate())

@@ -95,7 +95,7 @@ def test_a_file_without_text_says_why(qtbot: QtBot, open_ready: Open, tmp_path: 
     assert errors(window)
 
 
-def test_a_long_pasted_text_becomes_a_file_and_text_again(open_ready: Open) -> None:
+def test_a_long_pasted_text_becomes_a_file_and_can_be_turned_back(open_ready: Open) -> None:
     window, _ = open_ready()
     composer, text = window.page.composer, "word " * LONG_TEXT_CHARS
     data = QMimeData()
@@ -116,7 +116,7 @@ class _Accepted:
         """Nothing is left to close."""
 
 
-def test_what_could_not_be_sent_comes_back_with_its_files(
+def test_an_unsent_message_is_restored_with_its_files(
     qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
     window, _ = open_ready(Script(prefill_error="Too long."))
@@ -128,7 +128,7 @@ def test_what_could_not_be_sent_comes_back_with_its_files(
     assert [one.name for one in window.page.composer.files.attachments] == ["notes.py"]
 
 
-def test_a_message_written_meanwhile_is_sent_after_the_answer(
+def test_a_message_written_during_an_answer_is_sent_after_it(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(Script(answer=LONG), 2)
@@ -149,7 +149,7 @@ def test_a_message_written_meanwhile_is_sent_after_the_answer(
 
 
 @pytest.mark.parametrize("is_edited", [True, False])
-def test_a_waiting_message_is_edited_or_forgotten(
+def test_a_queued_message_can_be_edited_or_cancelled(
     is_edited: bool, qtbot: QtBot, open_ready: Open
 ) -> None:
     window, engine = open_ready(Script(answer=LONG), 2)
@@ -198,7 +198,7 @@ def test_unsent_files_stay_with_their_conversation(
     assert len(window.page.composer.files.attachments) == 1
 
 
-def test_only_the_chat_that_a_file_is_read_for_waits_for_it(
+def test_only_the_chat_whose_file_is_being_read_waits_for_it(
     qtbot: QtBot, open_ready: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_ready()
@@ -223,7 +223,7 @@ def test_only_the_chat_that_a_file_is_read_for_waits_for_it(
     assert [one.name for one in composer.files.attachments] == ["notes.py"]
 
 
-def test_files_of_what_is_not_sent_outlive_a_crash(
+def test_files_of_an_unsent_message_survive_a_crash(
     qtbot: QtBot,
     open_saved: OpenSaved,  # noqa: F811
     notes: Path,
@@ -247,7 +247,7 @@ def test_files_of_what_is_not_sent_outlive_a_crash(
     qtbot.waitUntil(lambda: kept.draft_files(name) == ())
 
 
-def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
+def test_a_file_read_late_goes_to_its_own_conversation(
     qtbot: QtBot, open_ready: Open, notes: Path
 ) -> None:
     window, _ = open_ready()
@@ -261,7 +261,7 @@ def test_a_file_read_late_goes_to_the_conversation_it_was_meant_for(
     assert [one.name for one in composer.files.attachments] == ["notes.py"]
 
 
-def test_what_failed_and_what_waited_come_back_in_the_order_they_were_written(
+def test_failed_and_queued_messages_are_restored_in_the_order_written(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, _ = open_ready(Script(prefill_error="Too long."))
@@ -272,7 +272,7 @@ def test_what_failed_and_what_waited_come_back_in_the_order_they_were_written(
     assert window.page.composer.text == "first\nsecond"
 
 
-def test_a_cancelled_message_is_no_draft_any_more(
+def test_a_cancelled_message_is_not_a_draft_any_more(
     qtbot: QtBot,
     open_saved: OpenSaved,  # noqa: F811
 ) -> None:
@@ -290,7 +290,7 @@ def test_a_cancelled_message_is_no_draft_any_more(
     qtbot.waitUntil(lambda: not window.chat.is_busy)
 
 
-def test_files_dragged_over_the_text_are_the_windows_which_opens_traces(
+def test_files_dragged_over_the_text_reach_the_window_which_opens_traces(
     qtbot: QtBot, open_fake: Open, notes: Path
 ) -> None:
     window, _ = open_fake()
@@ -310,7 +310,7 @@ def test_a_chip_shows_an_ampersand_as_it_is(qtbot: QtBot, open_fake: Open) -> No
     assert chips.findChildren(QToolButton)[0].shortcut().isEmpty()
 
 
-def test_a_closed_window_reads_no_further_files(qtbot: QtBot, open_fake: Open, notes: Path) -> None:
+def test_a_closed_window_stops_reading_files(qtbot: QtBot, open_fake: Open, notes: Path) -> None:
     window, _ = open_fake()
     reader = window.page.composer.reader
     read: list[Attachment] = []

@@ -60,9 +60,7 @@ def test_words_are_found_counted_and_shown(qtbot: QtBot, open_ready: Open) -> No
     assert page.composer.edit.hasFocus()
 
 
-def test_what_is_typed_with_a_message_focused_goes_to_the_composer(
-    qtbot: QtBot, open_ready: Open
-) -> None:
+def test_typing_with_a_message_focused_goes_to_the_composer(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     ask(qtbot, window, "one").view.setFocus()
     QTest.keyClick(window.chat.answers[0].view, Qt.Key.Key_H)

@@ -84,7 +84,7 @@ def test_a_wide_table_fits_a_narrow_message(qtbot: QtBot, appearance: Appearance
     assert message.view.document().size().width() <= message.view.viewport().width() + 1
 
 
-def test_what_was_thought_is_folded_with_its_time(qtbot: QtBot, appearance: Appearance) -> None:
+def test_a_reasoning_is_folded_and_shows_its_duration(qtbot: QtBot, appearance: Appearance) -> None:
     message = StreamedMessage(appearance)
     qtbot.addWidget(message)
     message.resize(700, 900)
@@ -113,7 +113,7 @@ def test_what_was_thought_is_folded_with_its_time(qtbot: QtBot, appearance: Appe
     assert tokens == {4, 5}, "positions still know their tokens"
 
 
-def test_an_answer_that_begins_inside_its_thought_is_folded_when_that_ends(
+def test_an_answer_that_begins_inside_its_reasoning_is_folded_when_that_ends(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
     pieces = ("let me see\n", "</think>\n", "\nYes.")
@@ -152,9 +152,7 @@ CHANNELS = ReasoningFormat(
 )
 
 
-def test_messages_of_one_answer_are_set_apart_by_their_tokens(
-    qtbot: QtBot, appearance: Appearance
-) -> None:
+def test_reasoning_is_parsed_by_its_tokens(qtbot: QtBot, appearance: Appearance) -> None:
     message = StreamedMessage(appearance, AnswerText(CHANNELS))
     qtbot.addWidget(message)
     message.show()
@@ -183,7 +181,7 @@ def test_messages_of_one_answer_are_set_apart_by_their_tokens(
     assert message.document.token_at(place) == len(written.split()) - 1
 
 
-def test_the_model_doesnt_read_its_old_thoughts(qtbot: QtBot, open_ready: Open) -> None:
+def test_the_model_doesnt_read_its_earlier_reasoning(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(answer="<think>hm hm</think> Yes."))
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
@@ -207,7 +205,7 @@ def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_ready: Open)
     assert window.page.composer.text == "Hm.\n\n> one two\n\n"
 
 
-def test_a_plain_click_opens_no_panel_and_a_double_click_selects_its_word(
+def test_a_single_click_opens_no_panel_and_a_double_click_selects_a_word(
     qtbot: QtBot, open_ready: Open
 ) -> None:
     window, _ = open_ready()
@@ -229,7 +227,7 @@ def test_a_plain_click_opens_no_panel_and_a_double_click_selects_its_word(
     assert window.insight.tree is not None
 
 
-def test_no_card_is_shown_where_nothing_is_marked(qtbot: QtBot, appearance: Appearance) -> None:
+def test_no_card_is_shown_without_marks(qtbot: QtBot, appearance: Appearance) -> None:
     message = answered(qtbot, appearance, "One ", "two")
     received: list[int] = []
     message.token_hovered.connect(received.append)

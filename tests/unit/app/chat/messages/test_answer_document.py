@@ -74,7 +74,7 @@ def at_once(answer: Answer) -> StreamedDocument:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(answers(wild_texts()))
-def test_streaming_gives_the_document_that_rendering_at_once_gives(
+def test_streaming_and_rendering_at_once_give_the_same_document(
     qapp: object, answer: Answer
 ) -> None:
     offloaded, whole = stream(answer), at_once(answer)
@@ -90,7 +90,7 @@ def test_streaming_character_by_character_gives_the_same_document(qapp: object) 
     assert contents(stream(answer).document) == contents(at_once(answer).document)
 
 
-def test_only_what_may_be_shown_is_shown(qapp: object) -> None:
+def test_only_displayable_tokens_are_shown(qapp: object) -> None:
     view = StreamedDocument(QTextDocument(), STYLE)
     view.append(step(0, (b"Hello!ST", b"OP"), (TARGET, TokenSource("medusa", 1)), 6))
     assert plain_text(view) == "Hello!"
@@ -100,7 +100,7 @@ def test_only_what_may_be_shown_is_shown(qapp: object) -> None:
     assert view.document.toPlainText() == "Hello!"
 
 
-def test_a_character_cut_by_what_may_be_shown_waits_for_its_last_byte(qapp: object) -> None:
+def test_a_character_cut_by_the_display_limit_waits_for_its_last_byte(qapp: object) -> None:
     view = StreamedDocument(QTextDocument(), STYLE)
     euro = "€".encode()
     view.append(step(0, (b"a", euro), (TARGET, TokenSource("medusa", 1)), 2))
@@ -110,7 +110,7 @@ def test_a_character_cut_by_what_may_be_shown_waits_for_its_last_byte(qapp: obje
     assert [(one.start, one.end) for one in view.marked_ranges()] == [(1, 2)]
 
 
-def test_a_final_text_that_departs_from_its_steps_is_marked_up_to_there(
+def test_a_final_text_that_differs_from_its_steps_is_marked_up_to_there(
     qapp: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     view = StreamedDocument(QTextDocument(), STYLE)
@@ -121,14 +121,14 @@ def test_a_final_text_that_departs_from_its_steps_is_marked_up_to_there(
     assert "departs" in caplog.text
 
 
-def test_an_answer_from_the_history_has_no_marks(qapp: object) -> None:
+def test_a_stored_answer_without_steps_has_no_marks(qapp: object) -> None:
     view = StreamedDocument(QTextDocument(), STYLE)
     view.finish(generation_done("# a\n\n*b*"))
     assert plain_text(view) == "a\nb"
     assert view.marked_ranges() == ()
 
 
-def test_a_broken_off_answer_keeps_what_is_there(qapp: object) -> None:
+def test_an_interrupted_answer_keeps_its_text(qapp: object) -> None:
     view = StreamedDocument(QTextDocument(), STYLE)
     text = b"```python\nx = '''\nfor\n'''"
     view.append(step(0, (text,), (TokenSource("medusa", 1),), len(text)))
@@ -152,7 +152,7 @@ def test_marks_can_be_switched_off_and_on(qapp: object) -> None:
     assert view.marked_ranges() == ranges
 
 
-def test_another_style_moves_nothing(qapp: object) -> None:
+def test_another_mark_style_moves_no_text(qapp: object) -> None:
     view = stream(answer_of_all_kinds())
     text, ranges = view.document.toPlainText(), view.marked_ranges()
     view.restyle(DARKER)

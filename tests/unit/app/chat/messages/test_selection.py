@@ -51,7 +51,7 @@ def test_a_table_is_copied_with_tabs_and_as_a_table(qtbot: QtBot) -> None:
     )
 
 
-def test_a_table_from_right_to_left_is_copied_in_the_order_of_reading(qtbot: QtBot) -> None:
+def test_a_right_to_left_table_is_copied_in_reading_order(qtbot: QtBot) -> None:
     text, html = copied(qtbot, "| שם | גיל |\n|---|:-:|\n| דנה | 30 |")
     assert text == "שם\tגיל\nדנה\t30"
     assert '<table border="1" dir="rtl"><tr><th>שם</th>' in html
@@ -87,7 +87,7 @@ def test_every_kind_of_block_is_copied_as_html(qtbot: QtBot, source: str, html: 
     assert copied(qtbot, source)[1] == html
 
 
-def test_of_items_that_are_begun_no_bullet_is_copied(qtbot: QtBot) -> None:
+def test_partially_selected_items_are_copied_without_bullets(qtbot: QtBot) -> None:
     assert copied(qtbot, "- one two\n- three", "two", "three")[0] == "two\n• three"
     assert copied(qtbot, "- one two\n- three", "one", "two")[0] == "one two"
     assert copied(qtbot, "- one two\n- three", "three", "three")[0] == "three"

@@ -86,11 +86,11 @@ def test_a_frame_goes_on_in_the_next_line(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("char", ["\u202e", "\ufffe", "\ufdd0", "\ud800"])
-def test_plain_text_that_begins_with_a_sign_for_computers_is_shown(qapp: object, char: str) -> None:
+def test_plain_text_that_begins_with_a_control_character_is_shown(qapp: object, char: str) -> None:
     assert plain_document(f"{char}one\ntwo").toPlainText() == "\ufffdone\ntwo"
 
 
-def test_a_text_for_other_programs_keeps_its_first_character(qapp: object) -> None:
+def test_accessible_text_keeps_its_first_character(qapp: object) -> None:
     for char in ("\ufeff", "\ufffe"):
         QGuiApplication.clipboard().setText(passed_on(f"{char}one {char}two"))
         assert QGuiApplication.clipboard().text() == f"\ufffdone {char}two"
@@ -100,7 +100,7 @@ def test_a_text_for_other_programs_keeps_its_first_character(qapp: object) -> No
 @pytest.mark.parametrize(
     "text", ["a" * 1_000_000, "a\n" * 77_000, "\n" * 60_000, "two words " * 90_000]
 )
-def test_a_very_long_message_is_shown_as_far_as_it_can_be_at_once(qapp: object, text: str) -> None:
+def test_a_very_long_message_is_shown_up_to_a_limit(qapp: object, text: str) -> None:
     document = plain_document(text)
     *lines, note = document.toPlainText().split("\n")
     assert sum(map(len, lines)) <= 20_000
@@ -111,6 +111,6 @@ def test_a_very_long_message_is_shown_as_far_as_it_can_be_at_once(qapp: object, 
     assert note == f"… and {len(text) - len(shown):,} more characters"
 
 
-def test_a_message_of_usual_length_is_shown_as_it_is(qapp: object) -> None:
+def test_a_message_of_normal_length_is_shown_unchanged(qapp: object) -> None:
     text = ("x" * 2_000 + "\n") * 9 + "end"
     assert plain_document(text).toPlainText() == text

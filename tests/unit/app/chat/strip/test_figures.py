@@ -74,7 +74,7 @@ def test_unknown_figures_are_dashes() -> None:
     assert [figure.text for figure in figures(done)][:2] == ["—", "—"]
 
 
-def test_a_speed_up_is_told_only_where_it_can_be_believed() -> None:
+def test_an_implausible_speed_up_is_not_shown() -> None:
     def names(**changes: float) -> list[str]:
         return [figure.name for figure in figures(replace(done, **changes))]
 
@@ -100,7 +100,7 @@ def test_an_answer_slower_than_plain_says_so_and_why() -> None:
     assert figures(slow)[2].text == "slower than plain (0.80×); drafting was paused"
 
 
-def test_a_speed_up_that_can_not_be_is_not_told() -> None:
+def test_an_impossible_speed_up_is_not_shown() -> None:
     _, done = answer_of("a b c d e f g", (2,))
     busy = replace(done, plain_step_s=1.4 * done.plain_step_s)
     assert busy.speed_up is None
@@ -116,7 +116,7 @@ def test_every_stop_reason_has_words() -> None:
     assert set(STOP_WORDS) == set(STOP_MEANINGS) == set(StopReason)
 
 
-def test_a_heads_rate_is_the_share_of_its_steps_in_which_it_was_right() -> None:
+def test_a_heads_rate_is_its_share_of_steps_with_an_accepted_draft() -> None:
     steps, _ = answer_of("a b c d e f g h", (2, 0, 1))
     tally = StepTally(LEGEND)
     for step in steps:
@@ -131,7 +131,7 @@ def test_a_heads_rate_is_the_share_of_its_steps_in_which_it_was_right() -> None:
     assert tally.rates()[0].share == 0.5
 
 
-def test_the_tally_leaves_prefill_out_and_agrees_with_the_engine_on_the_mean() -> None:
+def test_the_tally_excludes_prefill_and_agrees_with_the_engines_mean() -> None:
     steps, done = answer_of("a b c d e f g h i j", (3, 1))
     tally = StepTally(LEGEND)
     for step in steps:
@@ -140,7 +140,7 @@ def test_the_tally_leaves_prefill_out_and_agrees_with_the_engine_on_the_mean() -
     assert tally.mean_acceptance_length == done.mean_acceptance_length
 
 
-def test_plain_decoding_offers_no_head() -> None:
+def test_plain_decoding_shows_no_heads() -> None:
     steps, _ = answer_of("a b c d", (2,), drafter="none")
     tally = StepTally(LEGEND)
     for step in steps:
@@ -149,7 +149,7 @@ def test_plain_decoding_offers_no_head() -> None:
     assert tally.mean_acceptance_length == 1
 
 
-def test_what_heads_and_suffixes_guessed_counts_for_both_and_none_counts_twice() -> None:
+def test_a_token_drafted_by_heads_and_suffix_counts_for_both_sources_once() -> None:
     tally = AcceptanceTally(LEGEND)
     head, both, found = (TokenSource(name, 1) for name in ("medusa", "medusa+suffix", "suffix"))
     deeper = TokenSource("suffix", 2)
@@ -164,7 +164,7 @@ def test_what_heads_and_suffixes_guessed_counts_for_both_and_none_counts_twice()
     )
 
 
-def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
+def test_the_strip_counts_like_the_steps_panel_and_shows_paused_heads(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
     strip = StepsStrip(appearance)

@@ -90,7 +90,7 @@ def _loaded(text: str) -> object:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_a_form_is_learned_from_what_a_template_writes(name: str) -> None:
+def test_a_call_format_is_learned_from_a_template(name: str) -> None:
     found = format_of(name)
     assert found != DESCRIBED_JSON
     assert found.style is STYLES.get(name, ArgumentStyle.JSON)
@@ -129,7 +129,7 @@ ODD_TEXTS = (
 
 @pytest.mark.parametrize("step", [1, 3, 10_000])
 @pytest.mark.parametrize("name", WRITTEN)
-def test_calls_of_every_form_are_read_back_with_their_types(name: str, step: int) -> None:
+def test_calls_of_every_format_are_parsed_with_their_types(name: str, step: int) -> None:
     values = {**VALUES, "text": "Große 42 {x}"} if name in PYTHON else VALUES
     calls = [("save", json.dumps(values, ensure_ascii=False))]
     if format_of(name).is_parallel:
@@ -143,7 +143,7 @@ def test_calls_of_every_form_are_read_back_with_their_types(name: str, step: int
 
 
 @pytest.mark.parametrize("name", sorted(set(WRITTEN) - PYTHON))
-def test_a_text_argument_stays_the_text_that_it_is(name: str) -> None:
+def test_a_string_argument_is_kept_verbatim(name: str) -> None:
     for value in ODD_TEXTS:
         call = ("save", json.dumps({"text": value, "count": 1}))
         _, found = parsed(name, written(name, "", [call], TEXTS))
@@ -157,7 +157,7 @@ def test_a_call_of_an_unknown_function_is_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_half_a_call_is_text_until_its_arguments_begin(name: str) -> None:
+def test_an_incomplete_call_is_text_until_its_arguments_begin(name: str) -> None:
     answer = written(name, "", [("save", '{"text": "some words"}')], TEXTS)
     whole = parsed(name, answer)[1]
     starts = 0
@@ -175,13 +175,13 @@ def test_half_a_call_is_text_until_its_arguments_begin(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_a_mark_that_is_quoted_is_text(name: str) -> None:
+def test_a_quoted_call_mark_is_text(name: str) -> None:
     opening = format_of(name).opening.strip()
     for text in (f"Write `{opening}` before it.", f"{opening}", f"{opening}?", f"a {opening} b"):
         assert parsed(name, text) == (text, [])
 
 
-def test_text_comes_while_it_is_written() -> None:
+def test_text_is_streamed_while_it_is_written() -> None:
     parser = ToolCallParser(format_of("xml"), TOOLS)
     start = "<tool_call>\n<function=save>\n<parameter=text>\n"
     assert [event for event in parser.push(start) if isinstance(event, CallStarted)]
@@ -189,7 +189,7 @@ def test_text_comes_while_it_is_written() -> None:
     assert list(parser.push("graph>")) == [CallDelta(0, "</paragraph>")]
 
 
-def test_models_forget_the_marks_around_a_call() -> None:
+def test_calls_without_their_marks_are_recognised() -> None:
     call = "<function=save>\n<parameter=count>\n1\n</parameter>\n</function>"
     for text in (call, f"{call}\n</tool_call>", f"<tool_call>{call}"):
         assert parsed("xml", text) == ("", [("save", {"count": 1})])
@@ -199,13 +199,13 @@ def test_models_forget_the_marks_around_a_call() -> None:
     assert parsed("xml", bare) == ("", [("save", {"count": 1})])
 
 
-def test_values_without_a_schema_are_json_where_they_can_be() -> None:
+def test_values_without_a_schema_are_json_where_possible() -> None:
     text = "<tool_call>save_all\n<arg_key>a</arg_key><arg_value>1</arg_value>"
     text += "<arg_key>b</arg_key><arg_value>one</arg_value></tool_call>"
     assert parsed("glm", text) == ("", [("save_all", {"a": 1, "b": "one"})])
 
 
-def test_values_in_cdata_and_python_are_read() -> None:
+def test_cdata_and_python_values_are_parsed() -> None:
     start = "<tool_call>\n<function=save>\n"
     text = start + "<parameter=text><![CDATA[</parameter>]]></parameter>\n</function>"
     assert parsed("xml", text) == ("", [("save", {"text": "</parameter>"})])
@@ -213,7 +213,7 @@ def test_values_in_cdata_and_python_are_read() -> None:
     assert parsed("xml", text) == ("", [("save", {"place": {"a": [True, None]}})])
 
 
-def test_ids_are_those_that_the_model_wrote() -> None:
+def test_call_ids_are_those_that_the_model_wrote() -> None:
     def ids(name: str, text: str) -> list[str]:
         events = ToolCallParser(format_of(name), TOOLS, lambda: "new").push(text)
         return [event.call_id for event in events if isinstance(event, CallStarted)]
@@ -244,7 +244,7 @@ def test_a_prompt_may_end_with_the_mark_of_a_call() -> None:
     assert parsed("functionary", "nobody\nHello") == ("nobody\nHello", [])
 
 
-def test_a_form_that_is_not_read_back_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_format_that_doesnt_round_trip_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
     source = TEMPLATES["glm"].replace("{{- '\\n</tool_call>' }}", "")
     broken = TEMPLATES["hermes"].replace("f.name +", "f.name | replace('_', '') +")
     assert source != TEMPLATES["glm"]
@@ -254,13 +254,13 @@ def test_a_form_that_is_not_read_back_is_not_used(caplog: pytest.LogCaptureFixtu
     assert "tool calls are described as JSON" in caplog.text
 
 
-def test_a_template_that_describes_nothing_gets_functions_described() -> None:
+def test_a_template_without_functions_gets_them_in_a_system_message() -> None:
     assert format_of("json") == DESCRIBED_JSON
     silent = TEMPLATES["hermes"].replace("{{ t | tojson }}", "")
     assert learned(silent) == DESCRIBED_JSON
 
 
-def test_a_template_that_fails_or_never_ends_is_given_up() -> None:
+def test_a_failing_or_endless_template_is_given_up() -> None:
     def fails(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
         raise TemplateError("It fails.", "Mend it.")
 
@@ -299,7 +299,7 @@ def test_whether_an_answer_may_be_replayed_as_text_is_learned() -> None:
     assert learned(counts) == format_of("mistral_args")._replace(is_replayed=False)
 
 
-def test_a_form_ends_before_the_token_that_ends_an_answer() -> None:
+def test_a_call_ends_before_the_eos_token() -> None:
     harmony = format_of("harmony").without_end(frozenset({"<|call|>", "<|return|>"}))
     assert harmony.call_close == ("",)
     kimi = format_of("kimi")
@@ -309,12 +309,12 @@ def test_a_form_ends_before_the_token_that_ends_an_answer() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((resources_dir() / "templates").iterdir()), ids=str)
-def test_templates_that_ship_have_a_form_that_is_read_back(path: Path) -> None:
+def test_formats_of_shipped_templates_round_trip(path: Path) -> None:
     template = ChatTemplate(path.read_text(encoding="utf-8"), {"bos_token": "", "eos_token": ""})
     check(template)
 
 
-def test_the_demo_model_has_a_form() -> None:
+def test_the_demo_model_has_a_call_format() -> None:
     source = (demo_model_dir() / "chat_template.jinja").read_text(encoding="utf-8")
     check(ChatTemplate(source, {"bos_token": "", "eos_token": ""}))
 
@@ -346,7 +346,7 @@ OMITTING = {
 
 
 @pytest.mark.parametrize("name", OMITTING)
-def test_calls_that_a_template_omits_are_written_as_its_model_writes_them(name: str) -> None:
+def test_calls_that_a_template_omits_are_written_in_the_models_format(name: str) -> None:
     comment, wanted = OMITTING[name]
     source = (
         comment + "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"

@@ -53,7 +53,7 @@ STEPS = {"prompt", "tree", "cut", "fail", "renew"}
 
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None:
+def test_offloaded_rows_equal_those_on_the_device(kind: str, tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     assert driver.go_on(40) == STEPS
     assert (
@@ -63,7 +63,7 @@ def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None
 
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["float32", "panels"])
-def test_rows_of_all_layers_lie_below(kind: str, tmp_path: Path) -> None:
+def test_rows_of_all_layers_can_be_offloaded(kind: str, tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache(kind), ALL, tmp_path, seed=1)
     driver.go_on(20)
     assert driver.pools[0].row_bytes == 0
@@ -71,9 +71,7 @@ def test_rows_of_all_layers_lie_below(kind: str, tmp_path: Path) -> None:
 
 
 @torch.inference_mode()
-def test_long_pieces_go_past_the_page_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_reads_bypass_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_file, "DIRECT_BYTES", 0)
     driver = Driver.on_disk(kind_of_cache("float32"), (0, 2, 3), tmp_path, seed=2)
     plain = driver.store._file._writer
@@ -86,7 +84,7 @@ def test_long_pieces_go_past_the_page_cache(
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_below_equal_those_on_the_device_for_long(
+def test_offloaded_rows_equal_those_on_the_device_over_many_steps(
     kind: str, seed: int, tmp_path: Path
 ) -> None:
     driver = Driver.on_disk(kind_of_cache(kind), ALL if seed % 3 == 0 else BELOW, tmp_path, seed)
@@ -170,7 +168,7 @@ def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
         _trees_stay_as_they_are,
     ],
 )
-def test_the_law_sees_a_fault(
+def test_the_law_detects_a_planted_fault(
     plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
@@ -181,7 +179,7 @@ def test_the_law_sees_a_fault(
 
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["float32", "panels"])
-def test_a_disk_that_fills_is_told_and_the_next_try_goes_on(kind: str, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_next_attempt_works(kind: str, tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     ready(driver)
     file = driver.store._file
@@ -203,7 +201,7 @@ def test_a_disk_that_fills_is_told_and_the_next_try_goes_on(kind: str, tmp_path:
 
 
 @torch.inference_mode()
-def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> None:
+def test_a_disk_error_is_reported_and_the_next_attempt_works(tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     ready(driver)
     file = driver.store._file
@@ -222,9 +220,7 @@ def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> N
 
 
 @torch.inference_mode()
-def test_rows_that_are_read_in_pieces_are_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_read_in_pieces_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         disk_store, "staging_bytes", lambda row, _: -(-16 * row // 4096) * 4096 + 8192
     )
@@ -235,7 +231,7 @@ def test_rows_that_are_read_in_pieces_are_whole(
 
 
 @torch.inference_mode()
-def test_what_is_read_for_a_pass_that_failed_is_not_taken_by_the_next(
+def test_prefetched_rows_of_a_failed_pass_are_not_used_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
@@ -257,7 +253,7 @@ def test_what_is_read_for_a_pass_that_failed_is_not_taken_by_the_next(
 
 
 @torch.inference_mode()
-def test_the_reader_of_rows_leaves_with_its_visits(tmp_path: Path) -> None:
+def test_the_reader_thread_ends_with_its_cache(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     (reader,) = set(threading.enumerate()) - before
@@ -272,7 +268,7 @@ def test_the_reader_of_rows_leaves_with_its_visits(tmp_path: Path) -> None:
 
 
 @torch.inference_mode()
-def test_a_file_that_was_cut_gives_no_wrong_rows(tmp_path: Path) -> None:
+def test_a_truncated_file_gives_no_wrong_rows(tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     ready(driver)
     os.ftruncate(driver.store._file._writer.fileno(), 4096)
@@ -305,7 +301,7 @@ sys.stdin.read()
 """
 
 
-def test_nothing_is_left_of_a_program_that_is_killed(tmp_path: Path) -> None:
+def test_a_killed_program_leaves_no_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _HOLDS_A_FILE, str(tmp_path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as program:
@@ -322,7 +318,7 @@ def evict(pool: CachePool, kv: KvCache) -> bool:
 
 
 @torch.inference_mode()
-def test_sessions_have_slots_and_give_them_back(tmp_path: Path) -> None:
+def test_sessions_get_slots_and_return_them(tmp_path: Path) -> None:
     kind = kind_of_cache("float32")
     store = kind.store(BELOW, tmp_path)
     pool, new = kind.pool(store), kind.new_cache(store)
@@ -348,7 +344,7 @@ def test_sessions_have_slots_and_give_them_back(tmp_path: Path) -> None:
 
 
 @torch.inference_mode()
-def test_rows_of_nothing_lie_below(tmp_path: Path) -> None:
+def test_empty_rows_can_be_offloaded(tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache("panels"), BELOW, tmp_path)
     driver.make_room(0, 100)
     driver.each(0, "fill", 100)
@@ -359,7 +355,7 @@ def test_rows_of_nothing_lie_below(tmp_path: Path) -> None:
 
 
 @torch.inference_mode()
-def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
+def test_unsupported_offloading_is_refused(tmp_path: Path) -> None:
     driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     below, _ = driver.pairs[0]
     assert below.most_rows == 16
@@ -381,7 +377,7 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", ["float32", "q4", "half panels"])
-def test_bytes_are_those_that_are_planned(name: str, tmp_path: Path) -> None:
+def test_allocated_bytes_equal_the_plan(name: str, tmp_path: Path) -> None:
     kind = kind_of_cache(name)
     driver = Driver.on_disk(kind, BELOW, tmp_path)
     item = 4 if kind.cache_format else kind.dtype.itemsize
@@ -398,7 +394,7 @@ def test_bytes_are_those_that_are_planned(name: str, tmp_path: Path) -> None:
     assert size == SESSIONS * sum(region_bytes(row, CONTEXT) for row in rows)
 
 
-def test_a_placement_says_whether_rows_lie_below(tmp_path: Path) -> None:
+def test_a_placement_says_whether_rows_are_offloaded(tmp_path: Path) -> None:
     config = kind_of_cache("float32").config
     precision = precision_of("float32", torch.device("cpu"))
     tiers = tuple(Tier.DISK if layer in BELOW else Tier.DEVICE for layer in ALL)
