@@ -1,70 +1,42 @@
 """Where things are: the repository, its environment and the programs in it."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from installer.bootstrap.folders import EnvironmentFolder
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """Paths of one checkout.
 
     Attributes:
-        root: the repository.
+        root: The repository.
+        venv: The environment that the installer makes and may delete.
+        environment: Folders and record of the environment.
+        python: Python of the environment.
+        lock: Held while an installation runs; beside the environment, which may be deleted.
+        models: Models that are fetched with the environment.
+        translations: Translations and, beside them, what they are compiled to.
+        pyproject: Names the dependencies.
+        constraints: Pins them and all that they need.
+        licences: Whose work it holds and installs; all packages carry it.
     """
 
-    root: Path
-
-    @property
-    def venv(self) -> Path:
-        """The environment that the installer makes and may delete."""
-        return self.root / ".venv"
-
-    @property
-    def lock(self) -> Path:
-        """Held while an installation runs; beside the environment, which may be deleted."""
-        return self.root / ".venv.lock"
-
-    @property
-    def environment(self) -> EnvironmentFolder:
-        """The environment's folders and record."""
-        return EnvironmentFolder(self.venv)
-
-    @property
-    def models(self) -> Path:
-        """Models that are fetched with the environment."""
-        return self.venv / "share" / "medusa-chat" / "models"
-
-    @property
-    def translations(self) -> Path:
-        """Translations and, beside them, what they are compiled to."""
-        return self.root / "resources" / "translations"
-
-    @property
-    def pyproject(self) -> Path:
-        """Names the dependencies."""
-        return self.root / "pyproject.toml"
-
-    @property
-    def constraints(self) -> Path:
-        """Pins them and all that they need."""
-        return self.root / "installer" / "constraints.txt"
-
-    @property
-    def licences(self) -> Path:
-        """Whose work it holds and installs; all packages carry it."""
-        return self.root / "installer" / "LICENCES.md"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.venv = root / ".venv"
+        self.environment = EnvironmentFolder(self.venv)
+        self.python = self.environment.python
+        self.lock = root / ".venv.lock"
+        self.models = self.venv / "share" / "medusa-chat" / "models"
+        self.translations = root / "resources" / "translations"
+        self.pyproject = root / "pyproject.toml"
+        self.constraints = root / "installer" / "constraints.txt"
+        self.licences = root / "installer" / "LICENCES.md"
 
     def program(self, name: str) -> Path:
         """Path of a program inside the environment."""
         return self.environment.program(name)
-
-    @property
-    def python(self) -> Path:
-        """The environment's Python."""
-        return self.environment.python
 
     def pinned(self, name: str) -> str:
         """Return the requirement `name==version` of constraints.txt.

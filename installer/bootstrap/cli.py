@@ -7,9 +7,8 @@ from pathlib import Path
 
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.program import Program
-from installer.bootstrap.screen import has_tk_screen
 from installer.bootstrap.situation import Kind, Situation, look
-from installer.bootstrap.start import run_command, run_window
+from installer.bootstrap.start import has_tk_screen, run_command, run_window
 from installer.console import complain, say
 from installer.errors import SetupError
 from installer.process import CancelledError
@@ -17,7 +16,8 @@ from installer.process import CancelledError
 WINDOW = "medusa-chat"
 COMMAND = "medusa"
 YES = "--yes"
-MAINTENANCE = ("update", "repair", "uninstall")
+# Commands and the modules that have a function of that name; a start imports none of them.
+MAINTENANCE = {"update": "update", "repair": "update", "uninstall": "uninstall"}
 INTERRUPTED_STATUS = 130
 UNUSABLE_STATUS = 2
 
@@ -52,9 +52,9 @@ def main(program: Path, argv: Sequence[str]) -> int:
 def _carry_out(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
     name, *arguments = argv or [""]
     if name == COMMAND and arguments[:1] and arguments[0] in MAINTENANCE:
-        # A start imports none of them.
-        work = importlib.import_module(f"installer.bootstrap.{arguments[0]}")
-        status = work.run(data, program, arguments[1:])
+        module = importlib.import_module(f"installer.bootstrap.{MAINTENANCE[arguments[0]]}")
+        work = getattr(module, arguments[0])
+        status = work(data, program, arguments[1:])
         assert isinstance(status, int)
         return status
     agrees = arguments[:1] == [YES]

@@ -39,19 +39,39 @@ def set_up(data: ProgramData, program: Program, found: Situation, *, agrees: boo
         wanted = request.installed(data, program, found.current)
     else:
         wanted = request.shipped(data, program)
-    if not agrees and not is_conversation():
-        raise SetupError(
-            "Medusa Chat isn't set up for this user yet.",
-            "medusa update --yes",
-            NOT_SET_UP_STATUS,
-        )
-    say(describe_installation(data, wanted))
-    if not (agrees or ask("Go on?", default=True)):
+    problem = "Medusa Chat isn't set up for this user yet."
+    if not confirm(data, wanted, "medusa update --yes", agrees=agrees, problem=problem):
         return False
     if found.kind is Kind.FIRST:
         wanted = replace(wanted, with_model=agrees or ask(model_question(), default=True))
     carry_out(data, wanted, agrees=agrees)
     return True
+
+
+def confirm(
+    data: ProgramData,
+    wanted: Wanted,
+    command: str,
+    *,
+    agrees: bool,
+    problem: str = "Nobody can be asked here.",
+) -> bool:
+    """Describe an installation, and ask for it.
+
+    Args:
+        data: Where it goes.
+        wanted: What is installed.
+        command: What to type if nobody can be asked.
+        agrees: Don't ask.
+        problem: What is said if nobody can be asked.
+
+    Raises:
+        SetupError: Nobody can be asked.
+    """
+    if not agrees and not is_conversation():
+        raise SetupError(problem, command, NOT_SET_UP_STATUS)
+    say(describe_installation(data, wanted))
+    return agrees or ask("Go on?", default=True)
 
 
 def carry_out(data: ProgramData, wanted: Wanted, *, agrees: bool, is_repair: bool = False) -> None:

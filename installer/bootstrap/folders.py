@@ -14,61 +14,34 @@ _NEW = ".new"
 _OLD = ".old"
 
 
-@dataclass(frozen=True, slots=True)
 class ProgramData:
     """What the bootstrap makes for one user.
 
     Attributes:
-        root: the folder; nothing of it is a conversation, a setting or a model that was fetched
-            by the program.
+        root: The folder; nothing of it is a conversation, a setting or a model that was fetched by
+            the program.
+        versions: Environments.
+        current: Which version runs.
+        settings: Where packages come from.
+        cache: What uv has fetched.
+        pythons: Pythons that uv has fetched.
+        models: The model of the first start.
+        log: What uv said, and what a start said that failed.
+        wheels: The program itself in each version that is installed, for repairs.
+        lock: Held by who changes anything here.
     """
 
-    root: Path
-
-    @property
-    def versions(self) -> Path:
-        """Environments."""
-        return self.root / "versions"
-
-    @property
-    def current(self) -> Path:
-        """Which version runs."""
-        return self.root / "current.json"
-
-    @property
-    def settings(self) -> Path:
-        """Where packages come from."""
-        return self.root / "settings.json"
-
-    @property
-    def cache(self) -> Path:
-        """What uv has fetched."""
-        return self.root / "cache"
-
-    @property
-    def pythons(self) -> Path:
-        """Pythons that uv has fetched."""
-        return self.root / "python"
-
-    @property
-    def models(self) -> Path:
-        """The model of the first start."""
-        return self.root / "models"
-
-    @property
-    def log(self) -> Path:
-        """What uv said, and what a start said that failed."""
-        return self.root / "log"
-
-    @property
-    def wheels(self) -> Path:
-        """The program itself in each version that is installed, for repairs."""
-        return self.root / "wheels"
-
-    @property
-    def lock(self) -> Path:
-        """Held by who changes anything here."""
-        return self.root / "lock"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.versions = root / "versions"
+        self.current = root / "current.json"
+        self.settings = root / "settings.json"
+        self.cache = root / "cache"
+        self.pythons = root / "python"
+        self.models = root / "models"
+        self.log = root / "log"
+        self.wheels = root / "wheels"
+        self.lock = root / "lock"
 
     def uv_folders(self) -> dict[str, str]:
         """Uv's variables for its cache and its Pythons."""
@@ -100,20 +73,21 @@ class ProgramData:
         return sorted(complete, key=lambda name: version_key(name) or (), reverse=True)
 
 
-@dataclass(frozen=True, slots=True)
 class EnvironmentFolder:
-    """An environment of one version.
+    """An environment.
 
     Attributes:
-        root: its folder.
+        root: Its folder.
+        stamp: Written last: what was installed.
+        in_use: Locked while a program of this environment runs; beside it, since it may be removed.
+        python: Its Python.
     """
 
-    root: Path
-
-    @property
-    def stamp(self) -> Path:
-        """Written last: what was installed."""
-        return self.root / "installed.json"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.stamp = root / "installed.json"
+        self.in_use = root.with_name(f".{root.name}.in-use")
+        self.python = self.program("python")
 
     @property
     def new(self) -> "EnvironmentFolder":
@@ -124,16 +98,6 @@ class EnvironmentFolder:
     def old(self) -> "EnvironmentFolder":
         """Where it goes before it is removed: half of one is never in its place."""
         return EnvironmentFolder(self.root.with_name(f".{self.root.name}{_OLD}"))
-
-    @property
-    def in_use(self) -> Path:
-        """Locked while a program of this environment runs; beside it, since it may be removed."""
-        return self.root.with_name(f".{self.root.name}.in-use")
-
-    @property
-    def python(self) -> Path:
-        """Its Python."""
-        return self.program("python")
 
     def program(self, name: str) -> Path:
         """One of its programs."""

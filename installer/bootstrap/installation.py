@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.environment import (
     Recipe,
     discard_environment,
@@ -18,7 +17,7 @@ from installer.bootstrap.first_model import provide_first_model
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.progress import Reporter, report_growth
-from installer.bootstrap.settings import Settings
+from installer.bootstrap.records import Current, Settings, read_current, write_current
 from installer.bootstrap.sources import Sources, find_sources
 from installer.bootstrap.space import (
     FIRST_MODEL,

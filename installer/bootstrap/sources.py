@@ -4,8 +4,10 @@ uv reads nothing of pip's configuration, so a network whose own index is set the
 out.
 """
 
+import ipaddress
 import os
 import re
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +15,6 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
-from installer.bootstrap.hosts import is_near
 from installer.bootstrap.pip_configuration import read_pip_configuration
 from installer.errors import SetupError
 
@@ -206,3 +207,25 @@ def _of_pip(environ: Mapping[str, str], system: str) -> Sources:
     places = any(name in options for name in ("--no-index", "--default-index", "--index"))
     described = "pip's configuration" if places or pip.find_links else Sources().described
     return Sources(tuple(options), env, described, is_folder=pip.no_index)
+
+
+def is_near(host: str) -> bool:
+    """Whether all addresses of a host are private or of this computer; unknown ones aren't."""
+    addresses = _addresses(host)
+    return bool(addresses) and all(_is_private(address) for address in addresses)
+
+
+def _addresses(host: str) -> list[str]:
+    try:
+        return [str(ipaddress.ip_address(host.strip("[]")))]
+    except ValueError:
+        pass
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None)]
+    except (OSError, UnicodeError):
+        return []
+
+
+def _is_private(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return found.is_loopback or found.is_private or found.is_link_local

@@ -10,12 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from installer.bootstrap.current import read_current, write_current
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.program import Program
-from installer.bootstrap.screen import has_qt_screen
-from installer.bootstrap.settings import read_settings
+from installer.bootstrap.records import read_current, read_settings, write_current
 from installer.bootstrap.sources import mirror_sources
 from installer.errors import SetupError
 from installer.lock import installation_lock
@@ -214,3 +212,20 @@ def _new_marker(data: ProgramData) -> Path | None:
 
 def _damaged(version: str, error: OSError) -> SetupError:
     return SetupError(f"Medusa Chat {version} can't be started: {error.strerror}.", "medusa repair")
+
+
+def has_tk_screen(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether Tk can open a window; on Linux it knows no Wayland."""
+    return sys.platform in ("win32", "darwin") or bool(environ.get("DISPLAY"))
+
+
+def has_qt_screen(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the program's own window can open.
+
+    Args:
+        arguments: of the program, which may choose a platform.
+        environ: environment variables.
+    """
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    is_chosen = any(word.startswith("--platform") for word in arguments)
+    return sys.platform in ("win32", "darwin") or is_chosen or any(map(environ.get, names))

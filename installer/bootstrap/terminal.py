@@ -2,10 +2,10 @@
 
 import sys
 
-from installer.bootstrap.facts import NAMES, describe
 from installer.bootstrap.first_model import NAME
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
+from installer.bootstrap.request import NAMES, describe
 from installer.bootstrap.space import FIRST_MODEL, shown_bytes
 from installer.console import ProgressLine, say
 

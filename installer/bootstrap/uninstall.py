@@ -1,20 +1,17 @@
 """`medusa uninstall`: names the folders of this user with their sizes, and asks what goes."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
-from installer.bootstrap.current import Current
 from installer.bootstrap.environment import discard_environment
 from installer.bootstrap.files import folder_bytes, remove_folder
 from installer.bootstrap.folders import ProgramData, portable_home, user_folders
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.program import Program
-from installer.bootstrap.settings import Settings
 from installer.bootstrap.space import shown_bytes
 from installer.bootstrap.terminal import ask, is_conversation
 from installer.bootstrap.version import version_key
@@ -46,13 +43,13 @@ class Belongings:
         return "\n".join(lines)
 
 
-def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
+def uninstall(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
     """Remove what the user wants to be removed.
 
     Raises:
         SetupError: nobody can be asked, or something is in use.
     """
-    options = _parser().parse_args(argv)
+    options = uninstall_parser().parse_args(argv)
     found = list(belongings(data))
     if not found:
         say("Nothing of Medusa Chat is here for this user.")
@@ -66,12 +63,8 @@ def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
         _check_nothing_runs(data)
     for one in wanted:
         links = [(folder, folder.resolve()) for folder in one.folders if folder.is_symlink()]
-        unmarked = _unmarked(data) if one.folders == (data.root,) else ()
-        is_all_ours = not unmarked or _agrees_to_all(data, unmarked, options)
-        _remove(data, one, is_all_ours)
+        _remove(data, one)
         say(f"Removed: {one.what.lower()}.")
-        for folder in () if is_all_ours else unmarked:
-            say(f"Kept: {folder}, since it may be another program's. Remove it yourself if not.")
         for link, named in links:
             say(f"{link} is a link; what is left of the folder that it names is in {named}.")
     for one in found:
@@ -120,26 +113,10 @@ def _lower(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _unmarked(data: ProgramData) -> tuple[Path, ...]:
-    """Folders in a linked root that have our names, but may have been there before."""
-    if not data.root.is_symlink():
-        return ()
-    ours = (data.wheels, data.cache, data.models, data.log, data.pythons)
-    return tuple(folder for folder in ours if folder.is_dir())
-
-
-def _agrees_to_all(
-    data: ProgramData, unmarked: Sequence[Path], options: argparse.Namespace
-) -> bool:
-    names = ", ".join(folder.name for folder in unmarked)
-    say(f"{data.root} is a link to {data.root.resolve()}.")
-    return not options.yes and ask(f"Delete {names} there, too?", default=False)
-
-
-def _remove(data: ProgramData, one: Belongings, is_all_ours: bool) -> None:
+def _remove(data: ProgramData, one: Belongings) -> None:
     try:
         if one.folders == (data.root,):
-            _remove_program(data, is_all_ours)
+            _remove_program(data)
         else:
             for folder in one.folders:
                 remove_folder(folder)
@@ -151,56 +128,35 @@ def _remove(data: ProgramData, one: Belongings, is_all_ours: bool) -> None:
         ) from error
 
 
-def _remove_program(data: ProgramData, is_all_ours: bool) -> None:
-    """Remove what the bootstrap made, and nothing else that lies there.
+def _remove_program(data: ProgramData) -> None:
+    """Remove what the bootstrap made, and nothing else that is there.
 
-    Args:
-        data: the folder of the program.
-        is_all_ours: remove folders by their names; else only what holds a mark of ours.
+    In a folder that a link names, other programs may have folders of the same names: only
+    environments with a record of ours go.
 
     Raises:
-        SetupError: a version runs.
-        OSError: something can't be removed.
+        SetupError: A version runs.
+        OSError: Something can't be removed.
     """
     with installation_lock(data.lock, mend="Make its disk writable, then run again."):
         _check_nothing_runs(data)
-        for (
-            version
-        ) in data.complete_versions():  # before the rest, so that no half of one can be started
+        # Before the rest, so that no half of one can be started.
+        for version in data.complete_versions():
             discard_environment(data.environment(version))
-        for path, kind in ((data.current, Current), (data.settings, Settings)):
-            if is_all_ours or _is_record(path, kind):
-                path.unlink(missing_ok=True)
-        if is_all_ours:
-            for folder in (data.versions, data.wheels, data.cache, data.models, data.log):
-                remove_folder(folder)
-            if not _runs_from(data.pythons):
-                remove_folder(data.pythons)
-        else:
-            _remove_marks(data)
-    if is_all_ours or not data.lock.stat().st_size:  # ours is empty
-        data.lock.unlink(missing_ok=True)
-    if not data.root.is_symlink() and not any(data.root.iterdir()):
+        for path in (*data.half_made(), *data.versions.glob(".*.in-use")):
+            if version_key(path.stem.removeprefix(".")) is not None:
+                remove_folder(path)
+        if data.root.is_symlink():
+            return
+        for folder in (data.versions, data.wheels, data.cache, data.models, data.log):
+            remove_folder(folder)
+        if not _runs_from(data.pythons):
+            remove_folder(data.pythons)
+        for path in (data.current, data.settings):
+            path.unlink(missing_ok=True)
+    data.lock.unlink(missing_ok=True)
+    if not any(data.root.iterdir()):
         data.root.rmdir()
-
-
-def _remove_marks(data: ProgramData) -> None:
-    """Remove what is beside the versions, and their folder if nothing else is in it."""
-    beside = (*data.half_made(), *data.versions.glob(".*.in-use"))
-    for path in beside:
-        if version_key(path.stem.removeprefix(".")) is not None:
-            remove_folder(path)
-    if data.versions.is_dir() and not any(data.versions.iterdir()):
-        data.versions.rmdir()
-
-
-def _is_record(path: Path, kind: type[Current | Settings]) -> bool:
-    """Whether a file is a record of the bootstrap."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and set(found) == {field.name for field in fields(kind)}
 
 
 def _check_nothing_runs(data: ProgramData) -> None:
@@ -228,7 +184,8 @@ def _of_the_system(program: Program) -> str:
     return f"What remains is {program.root}."
 
 
-def _parser() -> argparse.ArgumentParser:
+def uninstall_parser() -> argparse.ArgumentParser:
+    """Return the arguments of `medusa uninstall`."""
     parser = argparse.ArgumentParser(
         prog="medusa uninstall",
         description="Remove Medusa Chat of this user. Names every folder and its size, then asks. "

@@ -1,37 +1,34 @@
-"""`medusa update`: the version that the package brought, or one from elsewhere."""
+"""`medusa update` and `medusa repair`."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
 from installer.bootstrap import request
-from installer.bootstrap.current import read_current
-from installer.bootstrap.first_start import carry_out
+from installer.bootstrap.first_start import NOT_SET_UP_STATUS, carry_out, confirm
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
 from installer.bootstrap.program import Program
-from installer.bootstrap.settings import TORCH_CHOICES
-from installer.bootstrap.terminal import ask, describe_installation, is_conversation, model_question
+from installer.bootstrap.records import TORCH_CHOICES, read_current
+from installer.bootstrap.terminal import ask, model_question
 from installer.bootstrap.update_source import find_update
 from installer.bootstrap.version import is_newer
 from installer.console import say
 from installer.errors import SetupError
 
-NOT_SET_UP_STATUS = 2
 
-
-def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
+def update(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
     """Update, or set up for the first time; what runs now stays if that fails.
 
     Raises:
         SetupError: something stands in the way.
     """
-    options = _parser().parse_args(argv)
+    options = update_parser().parse_args(argv)
     request.choose_settings(data, options.mirror, options.torch)
     if options.source is None:
         wanted = request.shipped(data, program)
     else:
-        wanted = find_update(data, program, options.source, agrees=options.yes)
+        wanted = find_update(data, program, options.source)
     current = read_current(data).version
     if current is not None and data.environment(current).is_complete:
         if wanted.version == current:
@@ -41,14 +38,30 @@ def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
             say(f"Medusa Chat {current} is installed; {wanted.version} is older.")
             if options.source is None:
                 return 0
-    if not options.yes and not is_conversation():
-        raise SetupError("Nobody can be asked here.", "medusa update --yes", NOT_SET_UP_STATUS)
-    say(describe_installation(data, wanted))
-    if not (options.yes or ask("Go on?", default=True)):
+    if not confirm(data, wanted, "medusa update --yes", agrees=options.yes):
         return 1
     if current is None and not options.no_model:
         wanted = replace(wanted, with_model=options.yes or ask(model_question(), default=True))
     _carry_out(data, wanted, current, agrees=options.yes)
+    return 0
+
+
+def repair(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
+    """Make the current version afresh; what is there stays until the new one is whole.
+
+    Raises:
+        SetupError: Something prevents it.
+    """
+    options = repair_parser().parse_args(argv)
+    request.choose_settings(data, options.mirror, options.torch)
+    current = read_current(data).version
+    if current is None:
+        raise SetupError("Nothing is installed yet.", "medusa update", NOT_SET_UP_STATUS)
+    wanted = request.installed(data, program, current)
+    if not confirm(data, wanted, "medusa repair --yes", agrees=options.yes):
+        return 1
+    say("Conversations, models and settings stay as they are.")
+    carry_out(data, wanted, agrees=options.yes, is_repair=True)
     return 0
 
 
@@ -65,7 +78,18 @@ def _carry_out(data: ProgramData, wanted: Wanted, current: str | None, *, agrees
         ) from error
 
 
-def _parser() -> argparse.ArgumentParser:
+def repair_parser() -> argparse.ArgumentParser:
+    """Return the arguments of `medusa repair`."""
+    parser = argparse.ArgumentParser(
+        prog="medusa repair",
+        description="Make the installed version afresh. Conversations, models and settings stay.",
+    )
+    _add_source_arguments(parser)
+    return parser
+
+
+def update_parser() -> argparse.ArgumentParser:
+    """Return the arguments of `medusa update`."""
     parser = argparse.ArgumentParser(
         prog="medusa update",
         description="Install the version that the package of Medusa Chat brought, or another one. "
@@ -75,18 +99,17 @@ def _parser() -> argparse.ArgumentParser:
         "--from",
         dest="source",
         metavar="SOURCE",
-        help="a wheel, a folder that holds one, or the address of a package index of your own",
+        help="a wheel, or a folder that holds one",
     )
-    add_source_arguments(parser)
+    _add_source_arguments(parser)
     parser.add_argument(
         "--no-model", action="store_true", help="the first time: without SmolLM2 135M (93 MB)"
     )
-    parser.add_argument("--yes", action="store_true", help="ask nothing")
     return parser
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of what is kept for later installations too."""
+def _add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what an update and a repair both take."""
     parser.add_argument(
         "--mirror",
         metavar="PLACE",
@@ -98,3 +121,4 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         choices=TORCH_CHOICES,
         help="build of torch, kept for later; auto looks at the graphics cards",
     )
+    parser.add_argument("--yes", action="store_true", help="ask nothing")

@@ -1,53 +1,45 @@
-"""Where `medusa update --from` finds a wheel: a file, a folder, or an index of one's own.
+"""Where `medusa update --from` finds a wheel: a file or a folder."""
 
-Medusa Chat is on no public index, so anybody could take its name there: a public one is refused.
-"""
-
-import hashlib
 import re
 import zipfile
 from email.parser import HeaderParser
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from installer.bootstrap import request
 from installer.bootstrap.files import copy_whole, write_whole
 from installer.bootstrap.folders import ProgramData
-from installer.bootstrap.hosts import is_near
-from installer.bootstrap.index import fetch_wheel
 from installer.bootstrap.installation import CONSTRAINTS, Wanted
 from installer.bootstrap.program import Program
-from installer.bootstrap.settings import read_settings
 from installer.bootstrap.sources import shown_address
-from installer.bootstrap.terminal import ask, is_conversation
 from installer.bootstrap.version import newest_wheel, version_key, wheel_version
-from installer.console import say
 from installer.errors import SetupError
 
 MAX_TEXT_BYTES = 1 << 20
 PACKED_CONSTRAINTS = f"medusa_core/_resources/{CONSTRAINTS}"
 
 
-def find_update(data: ProgramData, program: Program, source: str, *, agrees: bool) -> Wanted:
+def find_update(data: ProgramData, program: Program, source: str) -> Wanted:
     """The newest wheel at a place, checked to be one of Medusa Chat.
 
     Args:
-        data: a wheel of an index is kept there.
+        data: Keeps the versions of the packages.
         program: the package.
-        source: a file, a folder or an address.
-        agrees: don't ask whether a wheel of an index is the right one.
+        source: A file or a folder.
 
     Raises:
-        SetupError: there is none, or the place isn't one to trust.
+        SetupError: There is none.
     """
     packages = None
     if re.match(r"https?://", source, re.IGNORECASE):
-        wheel = _from_index(data, source, agrees=agrees)
-    else:
-        path = Path(source).expanduser().absolute()
-        if path.is_dir():
-            packages = path
-        wheel = _from_folder(path)
+        raise SetupError(
+            f"{shown_address(source)} is an address. Medusa Chat isn't published on an index, so "
+            "anybody could offer something else under its name.",
+            "Download the file of a release: medusa update --from FILE",
+        )
+    path = Path(source).expanduser().absolute()
+    if path.is_dir():
+        packages = path
+    wheel = _from_folder(path)
     checked_version(wheel)
     constraints = _constraints(data, program, wheel)
     return request.of_wheel(data, program, wheel, constraints, packages=packages)
@@ -84,35 +76,6 @@ def _from_folder(path: Path) -> Path:
         raise SetupError(
             f"{path} holds no wheel of Medusa Chat.", "It is named medusa_chat-VERSION-….whl."
         )
-    return wheel
-
-
-def _from_index(data: ProgramData, address: str, *, agrees: bool) -> Path:
-    """Fetch a wheel from an index that is near, or that the user set as mirror.
-
-    Raises:
-        SetupError: it is another one, or has none, or the user doesn't want what it has.
-    """
-    shown = shown_address(address)
-    is_mirror = address.rstrip("/") == read_settings(data).mirror.rstrip("/")
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError as error:
-        raise SetupError(f"{shown} is no address of a package index.", "Check it.") from error
-    if not is_mirror and not is_near(host):
-        raise SetupError(
-            f"{shown} is a public index. Medusa Chat isn't published on one, so anybody could "
-            "offer something else there under its name.",
-            "Use the file of a release: medusa update --from FILE\n"
-            "If the index is your own, name it as the mirror first:\n"
-            f"medusa update --mirror {shown}",
-        )
-    wheel = fetch_wheel(address, data.wheels / "fetched")
-    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    say(f"{wheel.name} of {shown}\n  sha256 {digest}")
-    question = "Is that the one you expect?"
-    if not agrees and (not is_conversation() or not ask(question, default=False)):
-        raise SetupError("Nothing was installed.", "medusa update --from FILE")
     return wheel
 
 

@@ -1,5 +1,6 @@
 """The window of the first start, of an update and of a repair: plain Tk, no torch, no Qt."""
 
+import queue
 import threading
 import tkinter as tk
 from collections.abc import Callable
@@ -8,17 +9,15 @@ from dataclasses import replace
 from tkinter import filedialog, messagebox, ttk
 
 from installer.bootstrap import request
-from installer.bootstrap.facts import NAMES, describe
 from installer.bootstrap.first_model import NAME
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted, install_version
 from installer.bootstrap.program import Program
-from installer.bootstrap.situation import Kind, Situation
+from installer.bootstrap.request import NAMES, describe
+from installer.bootstrap.situation import Kind, Situation, texts_for
 from installer.bootstrap.space import FIRST_MODEL, shown_bytes
 from installer.bootstrap.start import give_up, last_words
-from installer.bootstrap.window_reporter import WindowReporter
 from installer.bootstrap.window_style import RAISED, TEXT, WIDTH, apply_style, be_sharp, centre
-from installer.bootstrap.window_texts import texts_for
 from installer.errors import SetupError
 from installer.process import CancelledError
 
@@ -341,3 +340,49 @@ class SetupWindow:
         is_shown = bool(self._log.grid_info())
         self._log.grid_remove() if is_shown else self._log.grid()
         self._show_log.configure(text="Show log" if is_shown else "Hide log")
+
+
+class WindowReporter:
+    """A reporter for one installation.
+
+    Attributes:
+        events: calls that the window's thread has to make.
+        cancel: set by the window when the user wants to end it.
+    """
+
+    def __init__(self, page: "SetupWindow") -> None:
+        self.events: queue.Queue[Callable[[], None]] = queue.Queue()
+        self.cancel = threading.Event()
+        self._page = page
+
+    def step(self, text: str) -> None:
+        """A new part begins."""
+        self.events.put(lambda: self._page.show_step(text))
+
+    def line(self, text: str) -> None:
+        """What uv says, for the log."""
+        self.events.put(lambda: self._page.show_line(text))
+
+    def amount(self, done: int, total: int) -> None:
+        """Bytes on the disk, of about how many in all."""
+        self.events.put(lambda: self._page.show_amount(done, total))
+
+    def confirm(self, question: str) -> bool:
+        """Ask in the window, and wait for the answer."""
+        answers: queue.Queue[bool] = queue.Queue()
+        self.events.put(lambda: answers.put(self._page.ask(question)))
+        while not self.cancel.is_set():
+            try:
+                return answers.get(timeout=0.2)
+            except queue.Empty:
+                continue
+        return False
+
+    def is_cancelled(self) -> bool:
+        """Whether the user wants to end it."""
+        return self.cancel.is_set()
+
+    def deliver(self) -> None:
+        """Make the calls that wait; in the window's thread."""
+        while not self.events.empty():
+            self.events.get()()

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from installer.console import say
 from installer.layout import Layout
-from installer.licences.document import document
+from installer.licences.document import document, parts_of, shipped_parts
 from installer.licences.installed import installed_parts
-from installer.licences.shipped import parts_of, shipped_parts
 from installer.version import program_licence
 
 

@@ -1,9 +1,13 @@
 """LICENCES.md: a table of every part, and what the licences ask for, in words."""
 
+import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
-from installer.licences.part import Part
+from installer.errors import SetupError
 
 _HEAD = """\
 # Licences
@@ -14,6 +18,25 @@ Medusa Chat's own code and documents: © the Medusa Chat authors. {licence}
 
 """
 _DUTIES = Path(__file__).with_name("duties.md")  # what the licences ask for
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a row of LICENCES.md says.
+
+    Attributes:
+        name: as people know it.
+        licence: an SPDX expression, or words where there is none.
+        by: who made it.
+        text: where the licence's text lies: a path or an address.
+        version: the one that is installed; empty for what has none.
+    """
+
+    name: str
+    licence: str
+    by: str
+    text: str
+    version: str = ""
 
 
 def document(
@@ -64,3 +87,39 @@ def _section(title: str, words: str, parts: Iterable[Part]) -> str:
     lines = [f"## {title}", "", *((words, "") if words else ())]
     lines += ["| part | version | licence | by | its text |", "|---|---|---|---|---|"]
     return "\n".join([*lines, *map(row, parts)]) + "\n\n"
+
+
+TABLE = Path(__file__).with_name("parts.toml")
+
+
+def known_parts() -> dict[str, Any]:
+    """The table as it stands in its file."""
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+def parts_of(kind: str) -> tuple[Part, ...]:
+    """Those of a kind: `shipped`, `programs` or `extras`."""
+    fields = ("name", "licence", "by", "text")
+    return tuple(Part(*(each[field] for field in fields)) for each in known_parts()[kind])
+
+
+def shipped_parts(root: Path) -> tuple[Part, ...]:
+    """The parts of `resources`.
+
+    Raises:
+        SetupError: a file belongs to none of them, or a licence's text isn't where it should be.
+    """
+    patterns = [pattern for each in known_parts()["shipped"] for pattern in each["files"]]
+    paths = (path for path in (root / "resources").rglob("*") if path.is_file())
+    files = sorted(path.relative_to(root).as_posix() for path in paths)
+    orphans = [file for file in files if not any(fnmatchcase(file, one) for one in patterns)]
+    if orphans:
+        raise SetupError(
+            f"Nobody knows whose work this is: {', '.join(orphans[:5])}.",
+            f"Add it to {TABLE.name}, with its licence.",
+        )
+    parts = parts_of("shipped")
+    for part in parts:
+        if part.text.startswith("resources/") and not (root / part.text).is_file():
+            raise SetupError(f"The licence of {part.name} isn't there: {part.text}.")
+    return parts

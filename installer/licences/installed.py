@@ -8,8 +8,7 @@ from pathlib import Path
 
 from installer.errors import SetupError
 from installer.layout import Layout
-from installer.licences.part import Part
-from installer.licences.shipped import TABLE, known_parts
+from installer.licences.document import TABLE, Part, known_parts
 
 _SPDX = re.compile(r"(Apache|BSD|LGPL|GPL|MPL|PSF)-[0-9][A-Za-z0-9.-]*|MIT|ISC|AND|OR")
 _NAME = re.compile(r"[A-Za-z0-9._-]*")

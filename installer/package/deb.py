@@ -14,7 +14,7 @@ from installer.package.changelog import (
     seconds_of,
 )
 from installer.package.format import Format, Job
-from installer.package.program_folder import fill_program
+from installer.package.wheel import fill_program
 from installer.process import run_checked
 from installer.version import program_licence, program_licence_id, program_version
 

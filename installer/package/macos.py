@@ -9,7 +9,7 @@ from pathlib import Path
 from installer.console import say
 from installer.package.format import Format, Job
 from installer.package.icons import ICNS_TYPES, draw_pictures, icns_file
-from installer.package.program_folder import fill_program
+from installer.package.wheel import fill_program
 from installer.package.windows import PYTHON
 from installer.version import program_version
 

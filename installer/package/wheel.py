@@ -1,13 +1,20 @@
 """The wheel: the program for pip and uv, and what all other packages carry."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from installer.bootstrap.carried import carried_files
+from installer.checkout import python_with_pip
 from installer.console import say
 from installer.errors import SetupError
 from installer.package.format import Format, Job
 from installer.package.tools import tool
 from installer.process import run_checked
 from installer.translations import compile_translations, outdated_translations
+from installer.uv_program import fetch_uv
+
+ICON = Path("installer") / "share" / "icon.png"
 
 
 def build_wheel(job: Job) -> Path:
@@ -40,6 +47,27 @@ def build_archive(job: Job, target: str) -> Path:
     moved.write_bytes(built.read_bytes())  # `out` may be another file system
     say(f"{moved} ({moved.stat().st_size / 1e6:.1f} MB)")
     return moved
+
+
+def fill_program(job: Job, folder: Path, system: str) -> None:
+    """Put the wheel, uv and what sets the program up into a folder.
+
+    Args:
+        job: what is built.
+        folder: PROGRAM, which is made.
+        system: one of `uv_program.BUILDS`.
+
+    Raises:
+        SetupError: the wheel can't be built, or uv can't be had.
+    """
+    folder.mkdir(parents=True)
+    for place, source in carried_files(job.layout.root).items():
+        target = folder / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    shutil.copyfile(job.layout.root / ICON, folder / "icon.png")
+    build_wheel(replace(job, out=folder))
+    fetch_uv(system, folder, job.commands, python_with_pip(job.commands, job.work))
 
 
 SPEC = Format("wheel", "for pip and uv, on every system", build_wheel)

@@ -10,7 +10,7 @@ from installer.console import say
 from installer.errors import CommandError, SetupError
 from installer.package.format import Format, Job
 from installer.package.icons import ICO_SIZES, draw_banner, draw_pictures, ico_file
-from installer.package.program_folder import fill_program
+from installer.package.wheel import fill_program
 from installer.process import run_checked
 from installer.version import program_version
 

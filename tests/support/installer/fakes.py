@@ -12,7 +12,7 @@ from installer.bootstrap.first_model import FILE, FILE_BYTES, FOLDER
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
 from installer.bootstrap.program import Program
-from installer.bootstrap.settings import Settings
+from installer.bootstrap.records import Settings
 from installer.layout import Layout
 from installer.process import CancelledError, Output
 from installer.torch_choice import TorchBuild, TorchChoice

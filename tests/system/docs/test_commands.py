@@ -40,7 +40,8 @@ def written(page: str) -> Iterator[str]:
 @cache
 def parser_of(command: str) -> argparse.ArgumentParser:
     if command in MAINTENANCE:  # the launcher of a package does them without the program
-        parser = importlib.import_module(f"installer.bootstrap.{command}")._parser()
+        module = importlib.import_module(f"installer.bootstrap.{MAINTENANCE[command]}")
+        parser = getattr(module, f"{command}_parser")()
         assert isinstance(parser, argparse.ArgumentParser)
         return parser
     program = program_of_commands("medusa", "", COMMANDS, (command,))

@@ -9,10 +9,16 @@ from packaging.version import Version
 from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
-from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.files import folder_bytes, remove_folder, write_whole
 from installer.bootstrap.folders import ProgramData, UserFolders, program_data, user_folders
-from installer.bootstrap.settings import Settings, read_settings, write_settings
+from installer.bootstrap.records import (
+    Current,
+    Settings,
+    read_current,
+    read_settings,
+    write_current,
+    write_settings,
+)
 from installer.bootstrap.version import is_newer, newest_wheel, version_key, wheel_version
 from medusa_core.system.user_folders import cache_dir, places
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from installer.bootstrap import installation
-from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.environment import read_stamp
 from installer.bootstrap.folders import EnvironmentFolder, ProgramData
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.installation import install_version
 from installer.bootstrap.program import Program
-from installer.bootstrap.settings import Settings
+from installer.bootstrap.records import Current, Settings, read_current, write_current
 from installer.bootstrap.uv import Log
 from installer.errors import SetupError
 from installer.process import CancelledError

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.program import Program
-from installer.bootstrap.settings import Settings, write_settings
+from installer.bootstrap.records import (
+    Current,
+    Settings,
+    read_current,
+    write_current,
+    write_settings,
+)
 from installer.bootstrap.situation import Kind, look
 from installer.bootstrap.start import give_up, note_start
 from installer.lock import installation_lock

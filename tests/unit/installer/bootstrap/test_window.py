@@ -10,12 +10,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from installer.bootstrap import request
-from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
 from installer.bootstrap.program import Program
 from installer.bootstrap.progress import Reporter
-from installer.bootstrap.settings import Settings, read_settings
+from installer.bootstrap.records import (
+    Current,
+    Settings,
+    read_current,
+    read_settings,
+    write_current,
+)
 from installer.bootstrap.situation import Kind, Situation
 from installer.errors import SetupError
 from tests.support.installer.fakes import NO_CARD, installed, make_wheel

@@ -9,9 +9,8 @@ import pytest
 from installer.errors import SetupError
 from installer.layout import Layout, this_repository
 from installer.licences.command import write_licences
-from installer.licences.document import row
+from installer.licences.document import known_parts, parts_of, row, shipped_parts
 from installer.licences.installed import closure, distribution, name_of, part_of, pins
-from installer.licences.shipped import known_parts, parts_of, shipped_parts
 
 LAYOUT = this_repository()
 WRITTEN = LAYOUT.licences.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from installer.layout import this_repository
 from installer.package import windows
 from installer.package.format import Job
 from installer.package.icons import ico_file
-from installer.package.program_folder import ICON
+from installer.package.wheel import ICON
 from installer.process import SystemCommands
 from tests.support.installer.fakes import FakeMachine
 
