@@ -103,14 +103,23 @@ def _inks_of(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[S
         and max(map(len, lines)) <= MAX_LINE_CHARS
     )
     if is_whole:
-        return _inks(lines, language)
+        return _block_inks(lines, language)
     return tuple(
-        _inks((line,), language)[0] if len(line) <= MAX_LINE_CHARS else _plain(line)
+        _line_inks(line, language) if len(line) <= MAX_LINE_CHARS else _plain(line)
         for line in lines
     )
 
 
 @lru_cache(maxsize=4096)
+def _line_inks(line: str, language: str) -> Stretches:
+    return _inks((line,), language)[0]
+
+
+@lru_cache(maxsize=128)  # of up to 3,000 characters each
+def _block_inks(lines: tuple[str, ...], language: str) -> tuple[Stretches, ...]:
+    return _inks(lines, language)
+
+
 def _inks(lines: tuple[str, ...], language: str) -> tuple[Stretches, ...]:
     highlighter = _highlighter(language)
     if highlighter is None:

@@ -326,7 +326,8 @@ def odd_lexer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     lexer = OddLexer(request.param)
     highlighter = Highlighter(lexer)
     monkeypatch.setattr(highlight, "_highlighter", lambda _: highlighter)
-    highlight._inks.cache_clear()
+    highlight._line_inks.cache_clear()
+    highlight._block_inks.cache_clear()
     return lexer
 
 
