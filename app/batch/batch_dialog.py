@@ -1,4 +1,4 @@
-"""The Batch page: what is wanted, and the batch as it goes."""
+"""The Batch page: form and progress of a batch."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _WIDTH_EM, _HEIGHT_EM = 52, 46
 
 
 class BatchDialog(JobDialog):
-    """One batch at a time. The end of the program pauses it; the next start goes on.
+    """Dialog for one batch at a time; a running one is resumed at the next start of the program.
 
     Attributes:
-        form: What is wanted.
-        view: The batch.
-        job: It; None before one is begun.
-        open_button: Opens the file of answers.
+        form: Settings of the batch.
+        view: Progress of the batch.
+        job: The batch; None before it starts.
+        open_button: Opens the answers' file.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class BatchDialog(JobDialog):
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
-        """Show a batch that isn't finished, if there is one.
+        """Show an unfinished batch, if there is one.
 
         Args:
-            batches: All of them.
-            tiers: Folder for layers of models that are larger than the memory they may take.
-            appearance: Of the window.
-            parent: The window above.
+            batches: Stored batches.
+            tiers: Folder for offloaded layers.
+            appearance: Appearance of the window.
+            parent: Parent widget.
         """
         super().__init__(parent)
         self.setWindowTitle(self.tr("Batch"))
@@ -76,12 +76,12 @@ class BatchDialog(JobDialog):
         self._show()
 
     def offer(self, model: ModelChoice, device: str, rules: Iterable[RuleChoice]) -> None:
-        """Let this model answer, unless a batch isn't finished.
+        """Set the model of the next batch, unless one is unfinished.
 
         Args:
-            model: The model that is chosen in the window.
-            device: Where to run; empty for the best there is.
-            rules: How tokens may be chosen, the usual one first.
+            model: Model that is selected in the window.
+            device: Device; empty to select the best.
+            rules: Acceptance rules, the default first.
         """
         self.form.offer_rules(rules)
         self._model, self._device = model, device
@@ -90,14 +90,14 @@ class BatchDialog(JobDialog):
         self._show()
 
     def go_on(self) -> bool:
-        """Go on with a batch that ran when the program ended; False where none did."""
+        """Resume a batch that ran when the program ended; returns whether there was one."""
         if self.job is None or self.job.is_running or not self.job.was_running:
             return False
         self._start()
         return True
 
     def close_job(self) -> None:
-        """Pause what runs, as the program ends."""
+        """Pause a running batch at the end of the program."""
         self._timer.stop()
         if self.job is not None:
             self.job.leave()
@@ -157,12 +157,12 @@ class BatchDialog(JobDialog):
         self._show()
 
     def _unfinished(self) -> BatchJob | None:
-        """The newest one, but first one that ran when the program ended."""
+        """Return the newest unfinished batch, preferably one that ran when the program ended."""
         jobs = sorted(self._batches.unfinished(), key=lambda job: not job.was_running)
         return jobs[0] if jobs else None
 
     def _open(self) -> None:
-        """Open the file of answers in the desktop's program."""
+        """Open the answers' file with the desktop's program."""
         QDesktopServices.openUrl(QUrl.fromLocalFile(self._out()))
 
     def _out(self) -> str:
@@ -183,7 +183,7 @@ class BatchDialog(JobDialog):
         self._show_state(None if job is None else self._state(job, state), can_start=can_start)
 
     def _state(self, job: BatchJob, progress: BatchState | None) -> JobStatus:
-        """How far a batch is; one that hasn't begun to tell can be gone on with."""
+        """Convert a batch's progress to a `JobStatus`; None means that it can be resumed."""
         is_done = progress is not None and progress.stage == "done"
         is_over = progress is None or progress.is_over
         share = 0.0 if progress is None else share_of(progress)

@@ -1,4 +1,4 @@
-"""What a batch is to do: its files, and how answers are written."""
+"""Form for a batch: its files and settings."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ _MOST_TOKENS, _DEFAULT_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
 
 
 class BatchForm(QWidget):
-    """Files and choices.
+    """Form for files and settings.
 
     Attributes:
-        prompts_button: Chooses the file of prompts.
-        out_button: Chooses the file of answers.
-        length_box: Longest answer, in tokens.
-        rule_box: How tokens are chosen.
-        memory_box: Memory that may be taken; 0 for what is free.
-        disk_button: Chooses the folder for what has no room in memory.
-        policy_box: Where everything lies: the best that is found, or as a file says.
-        cache_box: Keys and values in 4 bits.
+        prompts_button: Selects the file of prompts.
+        out_button: Selects the file for answers.
+        length_box: Maximum tokens of an answer.
+        rule_box: Acceptance rule.
+        memory_box: Memory limit; 0 for all free memory.
+        disk_button: Selects the folder for offloaded data.
+        policy_box: Offloading policy: searched for, or read from a file.
+        cache_box: KV cache in 4 bits.
 
     Signals:
-        changed: Something was chosen.
+        changed: A setting changed.
     """
 
     changed = Signal()
 
     def __init__(self, tiers: Path) -> None:
-        """Nothing is chosen yet.
+        """Create the form with its defaults.
 
         Args:
-            tiers: Folder for what has no room in memory, unless another one is chosen.
+            tiers: Default folder for offloaded data.
         """
         super().__init__()
         self._default_disk = tiers
@@ -84,26 +84,26 @@ class BatchForm(QWidget):
 
     @property
     def is_complete(self) -> bool:
-        """Are both files named?"""
+        """Whether both files are set."""
         return bool(self._prompts and self._out)
 
     def offer_rules(self, rules: Iterable[RuleChoice]) -> None:
-        """Offer the rules that keep the model's own distribution; without any the usual one."""
+        """List the rules that keep the model's distribution; without any, the default."""
         offer(self.rule_box, (rule for rule in rules if rule.is_exact))
         self.rule_box.setEnabled(self.rule_box.count() > 0)
 
     def offer_disk(self, folder: Path) -> None:
-        """Take this folder for what has no room in memory, unless another one is chosen."""
+        """Set the default folder for offloaded data."""
         self._default_disk = folder
         self._show_files()
 
     def use_disk(self, folder: Path) -> None:
-        """Put what has no room in memory into this folder."""
+        """Set the folder for offloaded data."""
         self._disk = folder
         self._show_files()
 
     def use_policy(self, path: Path | None) -> None:
-        """Place everything as this file says; None for the best that is found."""
+        """Read the policy from a file; None to search for one."""
         self._policy = "" if path is None else str(path)
         name = self.tr("as a file says…") if path is None else path.name
         self.policy_box.setItemText(_FROM_FILE, name)
@@ -118,17 +118,17 @@ class BatchForm(QWidget):
         self.changed.emit()
 
     def use_out(self, path: Path) -> None:
-        """Write answers into this file."""
+        """Set the file for answers."""
         self._out = str(path)
         self._show_files()
         self.changed.emit()
 
     def spec(self, model: ModelChoice, device: str) -> BatchSpec:
-        """What is wanted.
+        """Return the settings of the batch.
 
         Args:
-            model: Answers.
-            device: As it is chosen in the settings; empty for the best there is.
+            model: Model that answers.
+            device: Device; empty to select the best.
         """
         memory = self.memory_box.value()
         may_stream = memory or self._disk is not None or model.options.has_disk

@@ -1,4 +1,4 @@
-"""A batch as it goes: how far, how fast, how long still, and its answers."""
+"""View of a batch: progress, speed, time left, answers."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class BatchView(QWidget):
     """Progress and answers of one batch.
 
     Attributes:
-        stage_label: What is being done, how far, and how long that takes still.
-        bar: Share of it.
-        problem_label: Why it stopped, and what to do.
-        panel: Where everything lies, and what comes of it.
-        results: The answers.
-        table: They, as they are shown.
+        stage_label: Stage, progress and time left.
+        bar: Progress of the stage.
+        problem_label: Error and hint.
+        panel: Policy, with forecast and actual rates.
+        results: Model of the answers.
+        table: Table of the answers.
     """
 
     def __init__(self, appearance: Appearance) -> None:
@@ -70,13 +70,13 @@ class BatchView(QWidget):
         self._build()
 
     def show_file(self, out: Path) -> None:
-        """Show the answers of another file."""
+        """Show the answers of a file."""
         if out != self._out:
             self._out, self._end = out, 0
             self.results.clear()
 
     def show_state(self, state: BatchState) -> None:
-        """Show how far it is, and the answers that have come since."""
+        """Show the state of the batch, and new answers."""
         progress, share = state.progress, share_of(state)
         self.stage_label.setText(_describe(state))
         self.bar.setValue(round(_FULL * share))
@@ -120,7 +120,7 @@ class BatchView(QWidget):
 
 
 def share_of(state: BatchState) -> float:
-    """Share of the lines that are done."""
+    """Return the share of finished lines."""
     progress = state.progress
     return progress.num_done / progress.num_lines if progress.num_lines else 0.0
 

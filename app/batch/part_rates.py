@@ -1,4 +1,4 @@
-"""What was expected of each part of a batch's work, and what came of it."""
+"""Forecast and actual rate of each part of a batch's work."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class PartRates(QWidget):
-    """A line for each: forecast, reached, and both as a bar with a tick; hidden without any.
+    """A line for each part: forecast, actual rate, and both as a bar; hidden without parts.
 
     Attributes:
-        words: All that it says.
+        words: Description for screen readers.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -46,7 +46,7 @@ class PartRates(QWidget):
         self.hide()
 
     def show_parts(self, parts: Sequence[PartRate]) -> None:
-        """Show these."""
+        """Show parts."""
         if tuple(parts) != self._parts:
             self._parts = tuple(parts)
             self._fill()

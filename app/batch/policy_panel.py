@@ -1,4 +1,4 @@
-"""Where everything of a batch lies, and what comes of it; scrolled where there is little room."""
+"""Scrollable panel of a batch's policy and rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_EM = 6
 
 
 class PolicyPanel(QScrollArea):
-    """As high as what is in it, if there is room; hidden where no policy is carried out.
+    """Panel as high as its content, if there is room; hidden without a policy.
 
     Attributes:
         picture: Tier of each part.

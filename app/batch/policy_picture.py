@@ -1,4 +1,4 @@
-"""Where weights, cache and activations of a batch lie, as a bar for each."""
+"""Bars of the tiers of weights, KV cache and activations of a batch."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from medusa_core.messages import BlockBytes, Policy
 
 
 class PolicyPicture(QWidget):
-    """Three bars with their words, and the block; hidden where there is no policy.
+    """Three bars with captions, and the block schedule; hidden without a policy.
 
     Attributes:
-        words: All that it says.
+        words: Description for screen readers.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
@@ -44,7 +44,7 @@ class PolicyPicture(QWidget):
 
         Args:
             policy: Policy of the batch.
-            sizes: Bytes of what it places; None where they aren't known.
+            sizes: Bytes of each part; None if unknown.
         """
         sizes = sizes or BlockBytes()
         if (policy, sizes) != (self._policy, self._sizes):

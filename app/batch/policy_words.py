@@ -1,4 +1,4 @@
-"""Where everything of a batch lies, and how fast its parts are, in words."""
+"""Texts about a batch's policy and the rates of its parts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _DIGITS = 3  # of a rate
 
 
 def what_words(name: str) -> str:
-    """What a field of a policy places."""
+    """Return the name of the part that a field of a policy places."""
     return _tr(WHAT[name])
 
 
 def used_tiers(shares: Shares) -> dict[Tier, float]:
-    """The tiers in which something lies, from the device down."""
+    """Return the used tiers, from the device down."""
     by_tier = {
         Tier.DEVICE: shares.device,
         Tier.MEMORY: shares.memory,
@@ -56,14 +56,14 @@ def used_tiers(shares: Shares) -> dict[Tier, float]:
 
 
 def share_words(tier: Tier, share: float, nbytes: int) -> str:
-    """How much lies in a tier; without its size where that isn't known, or is next to nothing."""
+    """Describe the share of a tier, with its size if that is known and not tiny."""
     words = _tr(_PLACES[tier]).format(f"{Number(share):.0%}")
     size = round(share * nbytes)
     return f"{words}, {gib(size)}" if size >= _LEAST_BYTES else words
 
 
 def schedule_words(policy: Policy) -> str:
-    """In what blocks a batch is computed, and how its cache is kept and read."""
+    """Describe the block schedule of a batch, its attention and its KV cache."""
     block, num_batches = policy.num_sequences, policy.num_batches
     if num_batches > 1:
         text = QCoreApplication.translate(
@@ -99,12 +99,12 @@ def _attention_words(policy: Policy) -> str:
 
 
 def part_name(part: PartRate) -> str:
-    """What a part of the work is called."""
+    """Return the name of a part of the work."""
     return _tr(_PARTS[part.name]) if part.name in _PARTS else part.name
 
 
 def rate_words(rate: float | None, unit: str) -> str:
-    """A rate or a time with its unit; a dash where there is none."""
+    """Format a rate or a time with its unit; a dash for None."""
     if rate is None:
         return _UNKNOWN
     whole_digits = 1 + math.floor(math.log10(rate)) if rate > 0 else _DIGITS
@@ -113,12 +113,12 @@ def rate_words(rate: float | None, unit: str) -> str:
 
 
 def answers_part(forecast: float | None, tokens_per_s: float) -> PartRate:
-    """All parts together: tokens of answers a second."""
+    """Return the part that stands for the whole work: answer tokens per second."""
     return PartRate("answers", forecast, tokens_per_s or None, "tokens/s")
 
 
 def compared_words(part: PartRate) -> str:
-    """All of a part, to be read aloud."""
+    """Describe a part for screen readers."""
     text = QCoreApplication.translate("Batch", "{0}: forecast {1}, actual {2}").format(
         part_name(part), rate_words(part.forecast, part.unit), rate_words(part.reached, part.unit)
     )

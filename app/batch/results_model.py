@@ -1,4 +1,4 @@
-"""The answers of a batch as a table that grows."""
+"""Model of the growing table of a batch's answers."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class ResultsModel(QAbstractTableModel):
 
     @property
     def rows(self) -> Sequence[BatchRow]:
-        """What is shown."""
+        """The rows."""
         return self._rows
 
     def add(self, rows: Sequence[BatchRow]) -> None:
-        """Answers that have ended since."""
+        """Append answers."""
         surplus = min(len(self._rows), max(0, len(self._rows) + len(rows) - MOST_ROWS))
         if surplus:
             self.beginRemoveRows(QModelIndex(), 0, surplus - 1)
@@ -60,7 +60,7 @@ class ResultsModel(QAbstractTableModel):
             self.endInsertRows()
 
     def clear(self) -> None:
-        """No answers."""
+        """Remove all answers."""
         self.beginResetModel()
         self._rows.clear()
         self.endResetModel()

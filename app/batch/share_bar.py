@@ -1,4 +1,4 @@
-"""A bar of shares."""
+"""Bar of shares."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TICK = 2  # pixels
 
 
 class Share(NamedTuple):
-    """A part of a bar.
+    """Part of a bar.
 
     Attributes:
-        length: Of the whole bar, 0 to 1.
+        length: Share of the bar, 0 to 1.
         colour: As "#rrggbb".
     """
 
@@ -28,7 +28,7 @@ class Share(NamedTuple):
 
 
 class ShareBar(QWidget):
-    """Shares from left to right, and a tick; what it shows stands in words beside it."""
+    """Bar of shares with a tick; a text beside it says the same."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -38,11 +38,11 @@ class ShareBar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_shares(self, shares: Sequence[Share], tick: float | None = None) -> None:
-        """Show these; the rest of the bar is empty.
+        """Show shares; the rest of the bar is empty.
 
         Args:
-            shares: From the left.
-            tick: A place on the bar, 0 to 1, that is marked.
+            shares: Shares from left to right.
+            tick: Position of the tick, 0 to 1.
         """
         self._shares, self._tick = tuple(shares), tick
         self.update()

@@ -1,1 +1,1 @@
-"""The list of conversations, and saving them; the files are `medusa_core.chats.history`."""
+"""The list of conversations, and saving them; `medusa_core.chats.history` has the database."""

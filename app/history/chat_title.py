@@ -1,4 +1,4 @@
-"""The title of a conversation that nobody has named."""
+"""Default title of a conversation."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from medusa_core.api import first_words
 
 
 def title_of(text: str) -> str:
-    """A title of the first words of a text."""
+    """Return the first words of a text as a title."""
     return first_words(text) or QCoreApplication.translate("History", "New chat")

@@ -1,4 +1,4 @@
-"""What can be done with the conversations that are selected."""
+"""Context menu of the selected conversations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from medusa_core.chats.conversation import new_id
 
 
 class ConversationMenu(QObject):
-    """The menu of the list, and what its entries do.
+    """Context menu of the list, with its actions.
 
     Signals:
-        changed: What the list shows is other than before.
-        trashed: These conversations (`tuple[str, ...]`) went into the trash.
-        duplicated: There is a copy of a conversation; its id.
+        changed: Conversations or folders changed.
+        trashed: Conversations (`tuple[str, ...]`) were moved to the trash.
+        duplicated: A conversation was copied; the copy's id.
     """
 
     changed = Signal()
@@ -39,14 +39,14 @@ class ConversationMenu(QObject):
         files: ConversationFiles,
         errors: ErrorBoard,
     ) -> None:
-        """Make it.
+        """Create the menu.
 
         Args:
-            sidebar: The list, and what is selected there.
-            history: Where conversations are kept.
-            journal: Writes to it.
-            files: Exports them.
-            errors: Shows what can't be read.
+            sidebar: The list with the selection.
+            history: Stored conversations.
+            journal: Queue of writes to it.
+            files: Exports conversations.
+            errors: Shows errors.
         """
         super().__init__(sidebar)
         self._sidebar, self._history, self._journal = sidebar, history, journal
@@ -54,14 +54,14 @@ class ConversationMenu(QObject):
         self._last_trashed: tuple[str, ...] = ()
 
     def popup(self, place: QPoint) -> None:
-        """Offer what can be done."""
+        """Open the menu at a position."""
         menu = self.menu()
         if menu.actions():
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             menu.popup(place)
 
     def menu(self) -> QMenu:
-        """The menu for what is selected now; without entries where nothing is."""
+        """Return the menu of the selection; empty without one."""
         chosen = self._chosen
         menu = QMenu(self._sidebar)
         if not chosen:
@@ -106,7 +106,7 @@ class ConversationMenu(QObject):
         return self._sidebar.chosen
 
     def trash_chosen(self) -> None:
-        """Move what is selected into the trash; in the trash, delete it for good."""
+        """Move the selection to the trash; in the trash, delete it permanently."""
         chosen = self._chosen
         if chosen and chosen[0].trashed_s is not None:
             self._delete(chosen)
@@ -118,13 +118,13 @@ class ConversationMenu(QObject):
             self._sidebar.show_notice(_trashed_words(chosen))
 
     def restore_chosen(self) -> None:
-        """Take what is selected out of the trash."""
+        """Restore the selection from the trash."""
         ids = tuple(one.id for one in self._chosen)
         self._journal.write(lambda h: h.restore(ids))
         self.changed.emit()
 
     def undo_trash(self) -> None:
-        """Bring back what went into the trash last."""
+        """Restore what was last moved to the trash."""
         ids, self._last_trashed = self._last_trashed, ()
         if ids:
             self._journal.write(lambda h: h.restore(ids))
@@ -137,11 +137,11 @@ class ConversationMenu(QObject):
             )
 
     def empty_trash(self) -> None:
-        """Delete all that is in the trash, if the user agrees."""
+        """Empty the trash after a confirmation."""
         self._delete(None)
 
     def rename(self, one: ConversationInfo) -> None:
-        """Ask for another title."""
+        """Ask for a new title."""
         title = ask_for_text(
             self._sidebar,
             QCoreApplication.translate("History", "Rename"),
@@ -202,7 +202,7 @@ class ConversationMenu(QObject):
                 self._move(chosen, folder)
 
     def _delete(self, chosen: tuple[ConversationInfo, ...] | None) -> None:
-        """Delete for good; nothing brings it back, so the usual answer is No."""
+        """Delete permanently after a confirmation, whose default is No."""
         num = (
             QCoreApplication.translate("History", "everything in the trash")
             if chosen is None
@@ -239,7 +239,7 @@ def _count(chosen: tuple[ConversationInfo, ...]) -> str:
 
 
 def _trashed_words(chosen: tuple[ConversationInfo, ...]) -> str:
-    """What happened to conversations, and how it is undone."""
+    """Say that conversations are in the trash, and how to undo that."""
     undo = QKeySequence(QKeySequence.StandardKey.Undo).toString(
         QKeySequence.SequenceFormat.NativeText
     )

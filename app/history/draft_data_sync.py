@@ -1,4 +1,4 @@
-"""Lets drafts learn from conversations that are kept, and forgets what they learned with them."""
+"""Adds stored answers to the drafters' datastore, and removes those of deleted conversations."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 
 
 class DraftDataSync(QObject):
-    """Between the history and what drafts learned from it.
+    """Keeps the drafters' datastore consistent with the history.
 
-    What can't be deleted because the disk can't be written is reported, and deleted at the
+    Deletions that fail because the disk can't be written are reported, and repeated at the
     next start.
     """
 
@@ -34,13 +34,13 @@ class DraftDataSync(QObject):
         store: SettingsStore,
         folder: Path,
     ) -> None:
-        """Begin.
+        """Connect history and datastore.
 
         Args:
-            chat: Whose answers are learned from.
-            controller: Knows which conversations there are.
-            store: Whether anything is to be learned.
-            folder: Where it is kept.
+            chat: Controller of the chat that answers.
+            controller: Controller of the history.
+            store: Settings, which can disable the datastore.
+            folder: Folder of the datastore.
         """
         super().__init__(controller)
         self._chat, self._store, self._folder = chat, store, folder
@@ -56,7 +56,7 @@ class DraftDataSync(QObject):
         return self._store.values.learns and self._history.is_saved
 
     def tidy(self) -> None:
-        """Forget, beside other work, what the last run couldn't or had no time to."""
+        """Repeat pending deletions of the last run in a thread."""
         self._tasks.start(self._tidy())
 
     async def _tidy(self) -> None:

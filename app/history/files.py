@@ -1,4 +1,4 @@
-"""Conversations into files and out of files."""
+"""Export and import of conversations."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _IMPORTED = QT_TRANSLATE_NOOP("History", "Conversations (*.json *.zip);;All file
 
 
 class ConversationFiles(QObject):
-    """Asks for files, writes and reads them.
+    """Exports and imports conversations, with file dialogs.
 
     Signals:
-        imported: Conversations came.
-        notice: What was done, for people.
-        failed: What went wrong, and what to do.
+        imported: Conversations were imported.
+        notice: Result, for people.
+        failed: Message and hint of an error.
     """
 
     imported = Signal()
@@ -55,14 +55,14 @@ class ConversationFiles(QObject):
         self.tasks = Tasks()
 
     def menu(self) -> QMenu:
-        """What can be done with all conversations."""
+        """Return the menu of import and export."""
         menu = QMenu(self._window)
         menu.addAction(self.tr("Import…"), self.ask_to_import)
         menu.addAction(self.tr("Export all…"), lambda: self.ask_to_export(None, "conversations"))
         return menu
 
     def ask_to_export(self, conversation_ids: Sequence[str] | None, name: str) -> None:
-        """Ask for a file and write conversations into it; None for all."""
+        """Ask for a file, and export conversations to it; None for all."""
         kinds = {
             QCoreApplication.translate("History", words): kind for words, kind in _KINDS.items()
         }
@@ -82,12 +82,12 @@ class ConversationFiles(QObject):
     async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
     ) -> None:
-        """Write conversations into a file; says what was done.
+        """Export conversations to a file, and report the result.
 
         Args:
-            path: The file; its ending says what is written, and is added where it has none.
-            kind: What is written where the ending doesn't say; None for PDF.
-            conversation_ids: Which ones; None for all that aren't in the trash.
+            path: The file; its extension selects the format, and is added if missing.
+            kind: Format if the extension doesn't select one; None for PDF.
+            conversation_ids: Conversations to export; None for all outside the trash.
         """
         kind = _BY_ENDING.get(path.suffix.lower(), kind)
         if not path.suffix:
@@ -127,13 +127,13 @@ class ConversationFiles(QObject):
         return self.tr("The log says why: please report it.")
 
     def ask_to_import(self) -> None:
-        """Ask for files and take their conversations."""
+        """Ask for files, and import their conversations."""
         files = QCoreApplication.translate("History", _IMPORTED)
         if text := choose_files(self._window, self.tr("Import"), files):
             self.tasks.start(self.import_all(text))
 
     async def import_all(self, paths: Sequence[Path]) -> None:
-        """Take the conversations of files; says how many came, or what is wrong."""
+        """Import the conversations of files, and report how many, or the errors."""
         num_new = num_known = num_refused = 0
         reasons: list[str] = []
         for path in paths:
@@ -168,13 +168,13 @@ class ConversationFiles(QObject):
 
 
 def _file_name(title: str) -> str:
-    """A title as the name of a file on any system."""
+    """Return a title as a file name that is valid on every system."""
     kept = "".join(char if char.isalnum() or char in " -_" else " " for char in title)
     return " ".join(kept.split())[:60] or "conversation"
 
 
 def _free(path: Path) -> Path:
-    """A path that isn't taken: the dialog asked about another name before it agreed."""
+    """Return an unused path, as the dialog has checked only the name without extension."""
     free, number = path, 2
     while free.exists():
         free, number = path.with_stem(f"{path.stem} {number}"), number + 1

@@ -1,4 +1,4 @@
-"""The rows of the list of conversations: by folder and by date, each under its heading."""
+"""Rows of the list of conversations, grouped by folder and date."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Heading:
     """A heading of the list.
 
     Attributes:
-        text: What it says.
-        folder_id: The folder that it stands for; None for a date.
+        text: Its text.
+        folder_id: Its folder; None for a date.
     """
 
     text: str
@@ -46,12 +46,12 @@ GroupedRow = Heading | ConversationInfo
 def rows_of(
     conversations: Iterable[ConversationInfo], folders: Sequence[Folder], now: datetime
 ) -> tuple[GroupedRow, ...]:
-    """Pinned ones, then folders, then the others by date.
+    """Group conversations: pinned ones, then folders, then the others by date.
 
     Args:
-        conversations: Those to be listed, the newest first.
-        folders: All of them; empty ones get a heading, too.
-        now: The present, in the user's time zone.
+        conversations: Conversations, the newest first.
+        folders: All folders; empty ones get a heading, too.
+        now: Current time in the user's time zone.
     """
     names = {folder.id: Heading(folder.name, folder.id) for folder in folders}
     groups: dict[Heading, list[ConversationInfo]] = {
@@ -74,7 +74,7 @@ def rows_of(
 
 
 def _day(day: date, today: date) -> str:
-    """A name for when that was; what lies in the future was written under another clock."""
+    """Return the name of a date's group; dates in the future count as today."""
     age = (today - day).days
     if age <= 0:
         return QCoreApplication.translate("History", "Today")

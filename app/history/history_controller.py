@@ -1,4 +1,4 @@
-"""Keeps what is said in the history while it is said, and leads the list of conversations."""
+"""Saves conversations to the history during the chat, and controls the list of conversations."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ NOT_SAVED = QT_TRANSLATE_NOOP(
 
 
 class HistoryController(QObject):
-    """Between the chat, the history and the list.
+    """Controller of history and list of conversations.
 
     Attributes:
-        history: Where everything is kept.
-        journal: Writes to it.
-        files: Exports and imports.
-        sidebar: The list.
+        history: Stored conversations.
+        journal: Queue of writes to it.
+        files: Export and import.
+        sidebar: View of the list.
 
     Signals:
-        trashed: These conversations (`tuple[str, ...]`) went into the trash.
+        trashed: Conversations (`tuple[str, ...]`) were moved to the trash.
     """
 
     trashed = Signal(object)
@@ -74,13 +74,13 @@ class HistoryController(QObject):
         history: History,
         composer: Composer,
     ) -> None:
-        """Begin to keep.
+        """Start saving.
 
         Args:
-            chat: What is said.
-            sidebar: The list.
-            history: Where it is kept.
-            composer: Where what isn't sent is written.
+            chat: Controller of the chat.
+            sidebar: View of the list.
+            history: Stored conversations.
+            composer: Field of the unsent message.
         """
         super().__init__()
         self._chat, self.sidebar, self.history = chat, sidebar, history
@@ -108,14 +108,14 @@ class HistoryController(QObject):
     # What is kept ---------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write what came since the last time, and what is written in the composer."""
+        """Save new tokens, and the composer's draft."""
         for answer in self._chat.running.answers:
             self._save_steps(answer)
         if not self._chat.running:
             self._save.stop()
 
     def keep_draft(self) -> None:
-        """Keep what is written and not sent."""
+        """Save the unsent message."""
         draft_id = self._shown_id if self._shown_id in self._known else ""
         outbox, composer = self._chat.outbox, self._composer
         text = "\n\n".join(filter(None, (outbox.text, composer.text)))
@@ -126,7 +126,7 @@ class HistoryController(QObject):
             self.journal.write(lambda h: h.set_draft_files(draft_id, files))
 
     def close(self) -> None:
-        """Keep the rest, and close the history."""
+        """Save the rest, and close the history."""
         self._watch.stop()
         self.save()
         self.keep_draft()
@@ -151,7 +151,7 @@ class HistoryController(QObject):
         self.refresh()
 
     def _save_steps(self, answer: Answer) -> None:
-        """Write the steps of an answer that aren't written yet."""
+        """Save the steps of an answer that aren't saved yet."""
         num_saved = self._num_saved.get(answer.id, 0)
         if steps := tuple(answer.content.steps[num_saved:]):
             self._num_saved[answer.id] = num_saved + len(steps)
@@ -186,7 +186,7 @@ class HistoryController(QObject):
     # What is shown --------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """List the conversations as they are now, or what is looked for."""
+        """List the current conversations, or the search results."""
         text, history = self.sidebar.search_edit.text().strip(), self.history
         is_trash = self.sidebar.trash_button.isChecked()
         if text and not is_trash:
@@ -208,14 +208,14 @@ class HistoryController(QObject):
         self._mark()
 
     def open(self, row: object) -> None:
-        """Show a conversation of the list, or the message that was found."""
+        """Open a conversation of the list, or the message of a search result."""
         if isinstance(row, ConversationInfo):
             self.open_conversation(row.id)
         elif isinstance(row, SearchHit):
             self.open_conversation(row.conversation_id, row.message_id)
 
     def entries(self, words: str) -> tuple[Entry, ...]:
-        """Conversations for the palette: by their titles, the newest first."""
+        """Return palette entries of conversations, the newest first."""
         if not words.strip():
             return ()
         found = self._read(lambda: self.history.conversations(limit=_MOST_IN_PALETTE)) or ()
@@ -226,13 +226,13 @@ class HistoryController(QObject):
         return matching(words, entries)
 
     def open_last(self) -> None:
-        """Show the conversation in which something was said last."""
+        """Open the conversation with the newest message."""
         last = self._read(lambda: self.history.conversations(limit=1)) or ()
         for one in last:
             self.open_conversation(one.id)
 
     def open_conversation(self, conversation_id: str, message_id: str = "") -> None:
-        """Show a conversation where it was left, or at a message."""
+        """Open a conversation at its last position, or at a message."""
         if conversation_id != self._shown_id:
             conversation = self._read(lambda: open_conversation(self.history, conversation_id))
             if conversation is None:
@@ -244,7 +244,7 @@ class HistoryController(QObject):
             self._chat.show_message(message_id)
 
     def forget(self, conversation_ids: tuple[str, ...]) -> None:
-        """Conversations went into the trash: they aren't shown any more."""
+        """Close conversations that were moved to the trash."""
         self._listed.difference_update(conversation_ids)
         self.trashed.emit(conversation_ids)
         for name in conversation_ids:
@@ -252,7 +252,7 @@ class HistoryController(QObject):
         self.refresh()
 
     def _take_changes(self) -> None:
-        """Show what another program wrote."""
+        """Show changes by another process."""
         self.journal.checkpoint_later()
         with self.sidebar.keeping_place():
             self.refresh()
@@ -281,7 +281,7 @@ class HistoryController(QObject):
         self._mark()
 
     def _show_draft(self, draft_id: str) -> None:
-        """Put back what was written for a conversation, and not sent."""
+        """Restore the unsent message of a conversation."""
         self._composer.set_text(self._read(lambda: self.history.draft(draft_id)) or "")
         if not self._composer.files.attachments:  # those of this window are at hand
             files = self._read(lambda: self.history.draft_files(draft_id)) or ()

@@ -1,4 +1,4 @@
-"""Notices what other programs write into the history."""
+"""Detects writes to the history by other processes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOOK_MS = 1_000
 
 
 class HistoryWatch(QObject):
-    """Looks once a second, which takes some 10 µs.
+    """Checks the database once a second, which takes about 10 µs.
 
     Signals:
-        changed: Somebody else has written.
+        changed: Another process has written.
     """
 
     changed = Signal()
@@ -33,7 +33,7 @@ class HistoryWatch(QObject):
             self._timer.start()
 
     def look(self) -> None:
-        """Emit `changed` if another program has written to the history since the last call."""
+        """Emit `changed` if another process has written since the last call."""
         try:
             has_changed = self._history.changed_elsewhere()
         except StorageError as error:
@@ -43,5 +43,5 @@ class HistoryWatch(QObject):
             self.changed.emit()
 
     def stop(self) -> None:
-        """The history is about to be closed."""
+        """Stop, before the history is closed."""
         self._timer.stop()

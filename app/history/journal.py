@@ -1,4 +1,4 @@
-"""Writes to the history in order; what can't be written waits, and is tried again."""
+"""Queue of writes to the history; failed writes are repeated."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CHECKPOINT_MS = 20_000
 
 
 class Journal(QObject):
-    """A queue of writes, mostly empty.
+    """Queue of writes, mostly empty.
 
-    On a full disk nothing is lost: writes wait, and are done once there is room again.
+    On a full disk nothing is lost: writes wait until there is room again.
 
     Signals:
-        failed: Nothing can be written now: what happened, and what to do.
-        recovered: All that waited is written.
+        failed: A write failed; message and hint.
+        recovered: All pending writes were done.
     """
 
     failed = Signal(str, str)
@@ -49,16 +49,16 @@ class Journal(QObject):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something couldn't be written yet."""
+        """Whether writes are pending."""
         return bool(self._waiting)
 
     def write(self, write: Write) -> None:
-        """Do a write, behind those that wait."""
+        """Do a write, after pending ones."""
         self._waiting.append(write)
         self.flush()
 
     def flush(self) -> None:
-        """Do what waits, as far as that is possible."""
+        """Do pending writes as far as possible."""
         while self._waiting:
             try:
                 self._waiting[0](self._history)
@@ -75,11 +75,11 @@ class Journal(QObject):
         self._idle.start()
 
     def checkpoint_later(self) -> None:
-        """Somebody else has written: move that into the file once there is quiet."""
+        """Schedule a checkpoint of the write-ahead log after writes by another process."""
         self._idle.start()
 
     def close(self) -> None:
-        """Write what can be written, and close the file."""
+        """Do pending writes as far as possible, and close the file."""
         self._retry.stop()
         self._idle.stop()
         self.flush()

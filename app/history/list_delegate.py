@@ -15,7 +15,7 @@ _SNIPPET_LINES = 2
 
 
 class ListDelegate(QStyledItemDelegate):
-    """A heading, a title, or a title with the words that were found."""
+    """Delegate for headings, titles and search results."""
 
     def __init__(self, model: ListModel, appearance: Appearance) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class ListDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _paint_snippet(self, painter: QPainter, place: QRect, hit: SearchHit) -> None:
-        """The words around what was found, which stands out; in the painter's colour."""
+        """Paint the excerpt of a search result with the match highlighted."""
         text = hit.snippet.replace("\n", " ")
         layout = QTextLayout(text, self._font(hit, small=True))
         ranges = []

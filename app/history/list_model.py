@@ -1,4 +1,4 @@
-"""The list of conversations, or of what a search found, for Qt's views."""
+"""Model of the list of conversations, or of search results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class ListModel(QAbstractListModel):
-    """Headings, conversations and hits, each a row.
+    """Model with a row for each heading, conversation or search result.
 
     Attributes:
-        rows: What is listed.
-        running: Conversations whose answer is being written.
+        rows: Listed rows.
+        running: Conversations with an answer in progress.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class ListModel(QAbstractListModel):
         self.running: frozenset[str] = frozenset()
 
     def show(self, rows: Sequence[ListRow]) -> None:
-        """List other rows."""
+        """Replace the rows."""
         if tuple(rows) == self.rows:
             return
         self.beginResetModel()
@@ -37,13 +37,13 @@ class ListModel(QAbstractListModel):
         self.endResetModel()
 
     def mark_running(self, conversation_ids: frozenset[str]) -> None:
-        """Mark conversations whose answer is being written."""
+        """Mark conversations with an answer in progress."""
         if conversation_ids != self.running:
             self.running = conversation_ids
             self.dataChanged.emit(self.index(0), self.index(len(self.rows) - 1))
 
     def place_of(self, conversation_id: str) -> int:
-        """The row of a conversation; −1 where it isn't listed."""
+        """Return the row of a conversation; −1 if it isn't listed."""
         for place, row in enumerate(self.rows):
             if isinstance(row, ConversationInfo) and row.id == conversation_id:
                 return place

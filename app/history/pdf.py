@@ -1,4 +1,4 @@
-"""Conversations as a PDF, laid out by Qt."""
+"""Export of conversations as PDF, laid out by Qt."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ a {{ color: #0b57d0; }}
 
 
 def export_pdf(history: History, path: Path, conversation_ids: Sequence[str] | None) -> Exported:
-    """Write conversations as they were shown last; returns what was written.
+    """Write the selected branch of conversations as PDF; returns what was written.
 
     Raises:
         ConversationFileError: The file can't be written.
@@ -75,7 +75,7 @@ def export_pdf(history: History, path: Path, conversation_ids: Sequence[str] | N
 
 
 def _paint_pages(document: QTextDocument, writer: QPdfWriter) -> None:
-    """Paint a document page by page, each with its number.
+    """Paint the pages of a document with page numbers.
 
     `QTextDocument.print_` would add margins of 2 cm to those of the page.
     """

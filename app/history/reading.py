@@ -1,4 +1,4 @@
-"""Reading from the history, where a failure is shown rather than raised."""
+"""Reads from the history, and shows errors instead of raising them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read_or_show(read: Callable[[], T], errors: ErrorBoard) -> T | None:
-    """What the history has; None for what can't be read, which is shown among the errors."""
+    """Return the result of a read; None after an error, which is shown."""
     try:
         return read()
     except MedusaError as error:

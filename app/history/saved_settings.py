@@ -1,4 +1,4 @@
-"""Keeps the settings of each conversation with it."""
+"""Stores the settings of each conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medusa_core.errors import MedusaError, RequestError
 
 
 class SavedSettings(QObject):
-    """Between the panel and the history; a conversation is kept from its first question on."""
+    """Saves the panel's settings with a conversation, from its first question on."""
 
     def __init__(
         self, chat: ChatController, panel: ChatSettingsPanel, controller: HistoryController
@@ -37,7 +37,7 @@ class SavedSettings(QObject):
         self._controller.journal.write(lambda history: history.set_settings(conversation_id, raw))
 
     def _show(self) -> None:
-        """Another conversation is shown: so are its settings; those of a new one come otherwise."""
+        """Show the settings of the opened conversation; those of a new one are set elsewhere."""
         conversation = self._chat.conversation
         if not conversation.turns:
             return
@@ -52,7 +52,7 @@ class SavedSettings(QObject):
 
 
 def _object(raw: str) -> dict[str, Any]:
-    """What was kept; nothing for a conversation from elsewhere, or from before."""
+    """Parse stored settings; empty for imported or older conversations."""
     try:
         read = json.loads(raw or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The conversations of the user, beside the chat."""
+"""Sidebar with the user's conversations."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class ConversationListView(QListView):
     """The list.
 
     Signals:
-        delete_pressed: The key Delete.
-        undo_pressed: The keys for Undo.
-        opened: The row at this place was chosen by click or Enter.
+        delete_pressed: The user presses Delete.
+        undo_pressed: The user presses the keys for Undo.
+        opened: The user opens a row by click or Enter; its index.
     """
 
     delete_pressed = Signal()
@@ -70,26 +70,26 @@ class ConversationListView(QListView):
 
 
 class Sidebar(QWidget):
-    """Search, the list, and the trash.
+    """Search, list of conversations, and trash.
 
     Attributes:
-        search_edit: What is looked for.
-        list: The conversations, or what was found.
-        model: What the list holds.
-        trash_button: Shows the trash instead.
-        empty_button: Deletes what is in the trash for good.
+        search_edit: Search words.
+        list: Conversations, or search results.
+        model: Model of the list.
+        trash_button: Shows the trash.
+        empty_button: Empties the trash.
         more_button: Import and export.
-        notice_label: What there is to say, such as that nothing was found.
+        notice_label: Notices, such as that nothing was found.
 
     Signals:
-        search_changed: Other words are looked for.
-        opened: This row (`ConversationInfo` or `SearchHit`) was chosen.
-        menu_requested: A menu for the selected conversations is wanted, at this place.
-        trash_requested: The selected conversations are to go into the trash.
-        undo_requested: What went there last is to come back.
-        trash_shown: The trash is to be shown, or not.
-        empty_requested: The trash is to be emptied.
-        new_requested: A new conversation is wanted.
+        search_changed: The search words changed.
+        opened: The user opens a `ConversationInfo` or `SearchHit`.
+        menu_requested: The user opens the menu of the selection; its position.
+        trash_requested: The user moves the selection to the trash.
+        undo_requested: The user undoes the last move to the trash.
+        trash_shown: The user shows or leaves the trash.
+        empty_requested: The user empties the trash.
+        new_requested: The user starts a new conversation.
     """
 
     search_changed = Signal(str)
@@ -130,18 +130,18 @@ class Sidebar(QWidget):
 
     @property
     def chosen(self) -> tuple[ConversationInfo, ...]:
-        """The conversations that are selected."""
+        """The selected conversations."""
         rows = (index.data(ROW) for index in self.list.selectedIndexes())
         return tuple(row for row in rows if isinstance(row, ConversationInfo))
 
     def show_rows(self, rows: tuple[ListRow, ...], notice: str = "") -> None:
-        """List these rows, or say why there are none."""
+        """Show rows, or a notice if there are none."""
         self.model.show(rows)
         self.show_notice(notice)
 
     @contextmanager
     def keeping_place(self) -> Iterator[None]:
-        """What is selected and where the list is scrolled to stay, whatever is listed inside."""
+        """Keep selection and scroll position while the rows are replaced."""
         chosen, current = [one.id for one in self.chosen], self.list.currentIndex().data(ROW)
         scrolled = self.list.verticalScrollBar().value()
         yield
@@ -154,19 +154,19 @@ class Sidebar(QWidget):
         self.list.verticalScrollBar().setValue(scrolled)
 
     def show_notice(self, notice: str) -> None:
-        """Say something under the list; an empty text says nothing."""
+        """Show a notice under the list; an empty text hides it."""
         self.notice_label.setText(notice)
         self.notice_label.setVisible(bool(notice))
 
     def select(self, conversation_id: str) -> None:
-        """Mark the conversation that is shown."""
+        """Select the open conversation."""
         self._select([conversation_id])
         place = self.model.place_of(conversation_id)
         if place >= 0:
             self.list.setCurrentIndex(self.model.index(place))
 
     def _select(self, conversation_ids: Sequence[str]) -> None:
-        """Select these, as far as they are listed, and no others."""
+        """Select exactly these conversations, if they are listed."""
         selection = self.list.selectionModel()
         selection.clearSelection()
         for name in conversation_ids:
@@ -175,7 +175,7 @@ class Sidebar(QWidget):
                 selection.select(self.model.index(place), selection.SelectionFlag.Select)
 
     def search(self) -> None:
-        """Let the user look for words in all conversations."""
+        """Focus the search field."""
         self.show()
         self.search_edit.setFocus()
         self.search_edit.selectAll()

@@ -1,4 +1,4 @@
-"""Titles that the model writes for conversations while nobody asks it for anything else."""
+"""Titles that the model writes for conversations in idle time."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _ASK = "Give this conversation a title of two to six words. Answer with the titl
 
 
 class Titles(QObject):
-    """Asks the model for a title after the first exchange; whatever the user asks comes first.
+    """Requests a title after the first exchange; requests of the user take priority.
 
     Signals:
-        named: A conversation has another title.
+        named: A conversation got a title.
     """
 
     named = Signal()
@@ -76,7 +76,7 @@ class Titles(QObject):
         chat.prompt_sent.connect(lambda _conversation, _turn: self._evict())
 
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
-        """The first exchange of a conversation deserves a title."""
+        """Request a title after the first exchange of a conversation."""
         is_first = turn.prompt.parent_id == "" and turn.prompt.answers == [turn.answer]
         loaded = self._loaded_model.status.loaded
         # Very small models make up titles; the question itself says more.
@@ -89,7 +89,7 @@ class Titles(QObject):
             self._idle.start()
 
     def _evict(self) -> None:
-        """The user asks: a title can wait."""
+        """Cancel the title for a request of the user."""
         self._idle.stop()
         if self._request is not None:
             self._request.cancel()
@@ -136,7 +136,7 @@ class Titles(QObject):
             self._idle.start()
 
     def _answer_text(self, done: GenerationDone) -> str:
-        """What the model answered, without reasoning."""
+        """Return the answer's text without reasoning."""
         loaded = self._loaded_model.status.loaded
         if loaded is None:
             return ""
@@ -145,7 +145,7 @@ class Titles(QObject):
 
 
 def title_in(answer: str) -> str:
-    """The title in what a model says; empty where it says something else."""
+    """Extract the title from an answer; empty if there is none."""
     title = " ".join(answer.split()).strip("\"'“”*#. ")
     title = title.replace("Title:", "", 1).strip("\"'“”* ")
     return title if 0 < len(title) <= _LONGEST else ""

@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 
 class TraceArchive(QObject):
-    """Between the insight and the history.
+    """Stores and loads the steps of answers.
 
-    Thousands of steps take a second to pack or to read, which a thread does.
+    Packing and reading run in a thread, since thousands of steps take a second.
     """
 
     # Emitted in the thread; what is connected runs in the window's.
@@ -41,9 +41,9 @@ class TraceArchive(QObject):
         self._unpacked.connect(self._put)
 
     def recall(self, answer_id: str) -> None:
-        """Put the steps of an answer among the recordings, if they are kept.
+        """Add the stored steps of an answer to the recordings.
 
-        Returns at once: many steps are there a moment later.
+        Returns at once; the steps are added later.
         """
         if answer_id in self._requested:
             return
@@ -61,7 +61,7 @@ class TraceArchive(QObject):
             self._apart(lambda: self._unpack(answer_id, packed))
 
     def finish(self) -> None:
-        """Wait until all that was recorded is packed and written."""
+        """Wait until all steps are packed and written."""
         for thread in self._threads:
             thread.join()
         self._threads.clear()

@@ -1,1 +1,1 @@
-"""The page that trains heads; the training itself is `medusa_core.training`."""
+"""The page that trains heads; `medusa_core.training` does the training."""

@@ -1,4 +1,4 @@
-"""What heads that were trained here bring, in words."""
+"""Texts about the measured gain of trained heads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from medusa_core.system.jobs.heads_gain import HeadsGain
 
 
 def gain_text(gain: HeadsGain | None) -> str:
-    """The news that heads are ready."""
+    """Say that heads are ready, with their gain."""
     if gain is None:
         return QCoreApplication.translate("Train", "Heads are ready.")
     if not gain.pays:
@@ -23,7 +23,7 @@ def gain_text(gain: HeadsGain | None) -> str:
 
 
 def with_loss(name: str, gain: HeadsGain | None) -> str:
-    """Heads in a list: those that were found to gain nothing say so."""
+    """Return the name of heads for a list, with a remark if they have no gain."""
     if gain is None or gain.pays:
         return name
     return QCoreApplication.translate("Train", "{0} – no gain ({1:.2f}× plain)").format(

@@ -1,4 +1,4 @@
-"""Training heads for a model: what is wanted, what that takes, and the run as it goes."""
+"""Dialog that trains heads: settings, estimated needs, and progress."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _SIZE = QSize(620, 520)
 
 
 class TrainDialog(JobDialog):
-    """One run at a time.
+    """Dialog for one training run at a time.
 
     Attributes:
-        form: What is wanted.
-        view: The run.
-        run: It; None before one is begun.
-        needs_button: Asks what it would take.
+        form: Settings of the run.
+        view: Progress of the run.
+        run: The run; None before it starts.
+        needs_button: Estimates the needs of the run.
 
     Signals:
-        made: Heads lie in this folder now.
+        made: Heads were written to this folder.
     """
 
     made = Signal(Path)
@@ -53,13 +53,13 @@ class TrainDialog(JobDialog):
         history: str = "",
         parent: QWidget | None = None,
     ) -> None:
-        """Show a run that isn't finished, if there is one.
+        """Show an unfinished run, if there is one.
 
         Args:
-            own_heads: Where heads are made.
+            own_heads: Folder of all runs.
             appearance: The theme.
-            history: File of the user's chats; empty where there is none.
-            parent: The window above.
+            history: File of the user's chats; empty for none.
+            parent: Parent widget.
         """
         super().__init__(parent)
         self.setWindowTitle(self.tr("Train heads"))
@@ -93,14 +93,14 @@ class TrainDialog(JobDialog):
     def offer(
         self, name: str, model: str, quant: str, device: str, config: ModelConfig | None = None
     ) -> None:
-        """Train for this model, unless a run for another one isn't finished.
+        """Set the model of the next run, unless one is unfinished.
 
         Args:
-            name: The model's name.
+            name: Name of the model.
             model: Its folder or file.
-            quant: Its weight format; empty for the usual one.
-            device: Where to run; empty for the best there is.
-            config: Its sizes; None where they aren't known.
+            quant: Its weight format; empty for the default.
+            device: Device; empty to select the best.
+            config: Its configuration; None if unknown.
         """
         self.form.show_model(config)
         self._name, self._model, self._quant, self._device = name, model, quant, device
@@ -111,7 +111,7 @@ class TrainDialog(JobDialog):
         self._show()
 
     def resume(self) -> None:
-        """Go on with a run that is paused."""
+        """Resume a paused run."""
         if self.run is not None and not self.run.is_running:
             self._start()
 
@@ -120,7 +120,7 @@ class TrainDialog(JobDialog):
         super().closeEvent(event)
 
     def close_run(self) -> None:
-        """Pause what runs, as the program ends."""
+        """Pause a running training at the end of the program."""
         self._end_query()
         self._timer.stop()
         if self.run is not None:

@@ -33,14 +33,14 @@ class TrainForm(QWidget):
     """The settings of a training run.
 
     Attributes:
-        kind_box: Which heads, and what they cost and bring.
-        kind_label: How they guess, and how large they will be.
-        heads_box: How many tokens ahead.
-        minutes_box: For everything.
-        data_button: Chooses files of prompts.
-        chats_box: The user's own chats, too.
-        joint_box: The model learns with the heads.
-        disk_box: Most disk for states.
+        kind_box: Kind of heads.
+        kind_label: Description and size of that kind.
+        heads_box: Number of heads.
+        minutes_box: Time limit in minutes.
+        data_button: Selects files of prompts.
+        chats_box: Adds the user's own chats.
+        joint_box: Fine-tunes the model along with the heads.
+        disk_box: Disk limit for the model's states.
 
     Signals:
         changed: A setting has changed.
@@ -49,10 +49,10 @@ class TrainForm(QWidget):
     changed = Signal()
 
     def __init__(self, history: str) -> None:
-        """Begin with the defaults.
+        """Create the form with its defaults.
 
         Args:
-            history: File of the user's chats; empty where there is none.
+            history: File of the user's chats; empty for none.
         """
         super().__init__()
         self._history = history
@@ -100,12 +100,12 @@ class TrainForm(QWidget):
         self._show_kind()
 
     def spec(self, model: str, quant: str, device: str) -> HeadsJobSpec:
-        """What is wanted.
+        """Return the settings of the run.
 
         Args:
             model: Folder or file of the model.
-            quant: Its weight format; empty for the usual one.
-            device: Where to run; empty for the best there is.
+            quant: Its weight format; empty for the default.
+            device: Device; empty to select the best.
         """
         return HeadsJobSpec(
             model=model,
@@ -123,7 +123,7 @@ class TrainForm(QWidget):
         )
 
     def show_model(self, config: ModelConfig | None) -> None:
-        """Say how large heads for a model of these sizes will be; None where they aren't known."""
+        """Show the size of heads for a model; None if its configuration is unknown."""
         self._config = config
         self._show_kind()
 

@@ -1,4 +1,4 @@
-"""A run that trains heads, as it goes: how far, how long still, and how well heads guess."""
+"""View of a training run: progress, time left, accuracy of the heads."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class TrainRun(QWidget):
     """Progress of one run.
 
     Attributes:
-        stage_label: What is being done, and how long that takes still.
-        bar: Share of it.
-        problem_label: Why it stopped, and what to do.
-        plot: How often the best guess of each head is right, by steps.
+        stage_label: Stage and time left.
+        bar: Progress of the stage.
+        problem_label: Error and hint.
+        plot: Top-1 accuracy of each head by training steps.
     """
 
     def __init__(self, appearance: Appearance) -> None:
@@ -71,7 +71,7 @@ class TrainRun(QWidget):
         self.restyle()
 
     def show_progress(self, progress: HeadsProgress, *, is_pausing: bool = False) -> None:
-        """Show how far it is, or that it is about to pause."""
+        """Show the progress, or that the run is pausing."""
         curve_grew = progress.curve != self._progress.curve
         self._progress = progress
         pausing = is_pausing and not progress.is_over
@@ -109,7 +109,7 @@ class TrainRun(QWidget):
 
 
 def _describe(progress: HeadsProgress) -> str:
-    """The stage in words, with what is known of it."""
+    """Describe the stage."""
     words = [_tr(_STAGES.get(progress.stage, progress.stage))]
     if progress.stage == "done":
         words = [gain_text(progress.gain)]
