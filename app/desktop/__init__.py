@@ -1,1 +1,1 @@
-"""What the desktop around the window offers: notifications, folders in its file manager."""
+"""Services of the desktop: notifications, and folders in its file manager."""

@@ -1,4 +1,4 @@
-"""Folders, in the desktop's file manager."""
+"""Shows folders in the desktop's file manager."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from PySide6.QtGui import QDesktopServices
 
 
 def existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that there is."""
+    """Return the folder, or its nearest existing parent."""
     return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)
 
 
 def show_in_files(folder: Path) -> bool:
-    """Show a folder in the file manager; False where there is none that does."""
+    """Show a folder in the file manager; returns False if there is none."""
     return QDesktopServices.openUrl(QUrl.fromLocalFile(str(existing(folder))))

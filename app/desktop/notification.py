@@ -1,4 +1,4 @@
-"""A notification, and what shows it."""
+"""A notification, and the interface of services that show it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class DesktopNotification:
     """A notification of the desktop.
 
     Attributes:
-        title: What has happened, in a few words.
-        name: What it is about, such as a conversation's title; empty where others mustn't see it.
+        title: The event in a few words.
+        name: Name of its subject, such as a conversation's title; empty if others mustn't see it.
     """
 
     title: str
@@ -22,11 +22,11 @@ class DesktopNotification:
 
 
 class NoticeService(Protocol):
-    """Shows notifications beside all windows.
+    """Service that shows notifications of the desktop.
 
     Signals:
-        clicked: The user wants to see what one is about.
-        failed: One couldn't be shown.
+        clicked: The user clicks a notification.
+        failed: A notification couldn't be shown.
     """
 
     @property
@@ -34,7 +34,7 @@ class NoticeService(Protocol):
     @property
     def failed(self) -> SignalInstance: ...
     def show(self, notification: DesktopNotification) -> None:
-        """Show one; returns at once."""
+        """Show a notification; returns at once."""
 
     def close(self) -> None:
-        """Show and receive nothing from now on."""
+        """Stop the service."""

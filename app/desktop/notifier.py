@@ -1,4 +1,4 @@
-"""Tells the user something while they look elsewhere, by what the desktop has for that."""
+"""Notifies the user while another window is active."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _WITH_TRAY = ("windows", "cocoa")
 
 
 class Notifier(QObject):
-    """Shows notifications; where that can't be done the window asks for attention.
+    """Shows notifications; if that fails, the window requests attention.
 
     Attributes:
-        service: What shows them; None until the first one, and where nobody sees a desktop.
+        service: Service of the desktop; None before the first notification, and without a screen.
 
     Signals:
-        clicked: The user wants to see the window.
+        clicked: The user clicks a notification.
     """
 
     clicked = Signal()
@@ -33,11 +33,11 @@ class Notifier(QObject):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the user looks at something else."""
+        """Whether another window is active."""
         return QGuiApplication.applicationState() is not Qt.ApplicationState.ApplicationActive
 
     def notify(self, notification: DesktopNotification) -> None:
-        """Show one, unless the user looks at the window."""
+        """Show a notification, unless the window is active."""
         if not self.is_needed:
             return
         if self.service is None and QGuiApplication.platformName() not in SCREENLESS:
@@ -48,17 +48,17 @@ class Notifier(QObject):
             self.service.show(notification)
 
     def use(self, service: NoticeService) -> None:
-        """Let this show them."""
+        """Set the service."""
         self.service = service
         service.clicked.connect(self.clicked)
         service.failed.connect(self.ask_for_attention)
 
     def ask_for_attention(self) -> None:
-        """Mark the window among the others until the user looks at it."""
+        """Highlight the window in the task bar until it is activated."""
         QApplication.alert(self._window)
 
     def close(self) -> None:
-        """Tell nothing from now on."""
+        """Stop the service."""
         if self.service is not None:
             self.service.close()
 

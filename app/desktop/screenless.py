@@ -1,3 +1,3 @@
-"""Qt's platforms that draw on no screen: nobody sees a message box or a notification there."""
+"""Qt's platforms without a screen, on which nobody sees message boxes or notifications."""
 
 SCREENLESS = ("offscreen", "minimal", "vnc")

@@ -30,15 +30,15 @@ _DEFAULT_ACTION = "default"  # a click on the notification itself
 
 
 class BusNotices(QObject):
-    """Shows notifications by the desktop's own service, and hears clicks on them.
+    """Shows notifications by the desktop's service, and receives clicks on them.
 
-    Asking blocks, so each is sent in a thread of its own; what comes back is read when the socket
-    has something.
+    Requests block, so each is sent in a thread; replies are read when the socket
+    has data.
 
     Signals:
         clicked: As in `NoticeService`.
-        failed: As there: no bus, no service, or one that refuses or doesn't answer.
-        sent: The service has taken one.
+        failed: As in `NoticeService`: no bus, no service, or an error of the service.
+        sent: The service has accepted a notification.
     """
 
     clicked = Signal()
@@ -69,7 +69,7 @@ class BusNotices(QObject):
                 self._lock.release()
 
     def _send(self, notification: DesktopNotification, label: str) -> None:
-        """In a thread: ask the service."""
+        """Send a notification; runs in a thread."""
         try:
             with self._lock:
                 self._bus = self._bus or _Bus()
@@ -102,7 +102,7 @@ class BusNotices(QObject):
             self.clicked.emit()
 
     def _drop(self) -> None:
-        """Forget the bus; the next notification looks for one again."""
+        """Close the connection; the next notification connects again."""
         if self._reader is not None:
             self._reader.setEnabled(False)
             self._reader.deleteLater()
@@ -113,13 +113,13 @@ class BusNotices(QObject):
 
 
 class _Bus:
-    """A connection to the session's bus, for notifications alone."""
+    """Connection to the session's bus for notifications."""
 
     def __init__(self) -> None:
         """Connect; blocks.
 
         Raises:
-            Exception: There is no bus, or nothing on it that shows notifications.
+            Exception: There is no bus, or no notification service on it.
         """
         from jeepney import DBusAddress
         from jeepney.io.blocking import open_dbus_connection
@@ -142,15 +142,15 @@ class _Bus:
         return number
 
     def notify(self, notification: DesktopNotification, icon: Path, label: str) -> None:
-        """Show one; blocks.
+        """Show a notification; blocks.
 
         Args:
-            notification: What it says.
-            icon: Picture of the program.
-            label: What a click does, in words.
+            notification: Its texts.
+            icon: Icon of the program.
+            label: Label of the click's action.
 
         Raises:
-            Exception: It isn't shown.
+            Exception: The service refuses it, or doesn't reply.
         """
         body = (
             html.escape(notification.name)
@@ -173,10 +173,10 @@ class _Bus:
         self._numbers.add(number)
 
     def take_click(self) -> bool:
-        """Read what has come; whether one of ours was clicked.
+        """Read pending bus messages; returns whether one of our notifications was clicked.
 
         Raises:
-            OSError: The bus is gone.
+            OSError: The connection is lost.
         """
         from jeepney import HeaderFields
 
@@ -200,11 +200,11 @@ class _Bus:
         return is_clicked
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def _subscribe(self) -> None:
-        """Let the bus bring what the service says."""
+        """Subscribe to the service's signals."""
         from jeepney import MatchRule, message_bus
         from jeepney.io.blocking import Proxy
 

@@ -1,4 +1,4 @@
-"""Notifications of Windows and macOS, by an icon that is there as long as they are."""
+"""Notifications of Windows and macOS, by a temporary tray icon."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SHOWN_MS = 10_000
 
 
 class TrayNotices(QObject):
-    """Shows notifications by an icon in the tray.
+    """Shows notifications by a tray icon.
 
     Signals:
         clicked: As in `NoticeService`.
-        failed: As there: this desktop has no tray.
+        failed: As in `NoticeService`: this desktop has no tray.
     """
 
     clicked = Signal()

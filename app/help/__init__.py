@@ -1,1 +1,1 @@
-"""The first steps, About, and the page of diagnostics; what is checked is `medusa_core.doctor`."""
+"""First steps, documents, About and diagnostics; `medusa_core.doctor` has the checks."""

@@ -1,4 +1,4 @@
-"""What this application is, whose work is in it, and which versions run."""
+"""The About dialog: purpose, licences and versions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PAGES = (
 
 
 class AboutDialog(QDialog):
-    """Says what the application is, with the notices that its parts ask for.
+    """About dialog, with the notices that the licences of its parts require.
 
     Attributes:
-        labels: Its paragraphs, top to bottom.
-        versions: A line for each part.
-        licences: A line for each library.
-        links: Pages that open when they are clicked, and not before.
+        labels: Paragraphs from top to bottom.
+        versions: Version of each part.
+        licences: Licence of each library.
+        links: Links that open in the browser.
     """
 
     def __init__(

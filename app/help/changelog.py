@@ -1,4 +1,4 @@
-"""The changelog: what a user notices of each version, written by hand. No Qt.
+"""Parser of the changelog for users. No Qt.
 
 Its form: `## VERSION (DATE)`, below it a line for each change that begins with `- `.
 """
@@ -20,12 +20,12 @@ _CHANGE = "- "
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A version and what is new in it.
+    """A version with its changes.
 
     Attributes:
         version: Its number.
-        date: The day it came out, as year, month and day.
-        changes: A sentence each, in Markdown.
+        date: Release date, as year, month and day.
+        changes: Sentences in Markdown.
     """
 
     version: str
@@ -34,7 +34,7 @@ class Release:
 
 
 def own_releases() -> tuple[Release, ...]:
-    """All versions of this program; none where the file is missing."""
+    """Return all releases of this program; none if the file is missing."""
     try:
         return read_changelog(changelog_file().read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -43,7 +43,7 @@ def own_releases() -> tuple[Release, ...]:
 
 
 def read_changelog(text: str) -> tuple[Release, ...]:
-    """All versions, in the order of the text, which begins with the newest."""
+    """Parse a changelog; returns the releases, the newest first."""
     found: list[tuple[str, str, list[str]]] = []
     for line in text.splitlines():
         if head := _HEAD.fullmatch(line.strip()):
@@ -56,12 +56,12 @@ def read_changelog(text: str) -> tuple[Release, ...]:
 
 
 def released_since(releases: Iterable[Release], seen: str, current: str) -> tuple[Release, ...]:
-    """What came after a version, up to the one that runs.
+    """Return the releases after a version, up to the current one.
 
     Args:
-        releases: All of them.
-        seen: The version whose news are known; empty for none before the current one.
-        current: The version that runs.
+        releases: All releases.
+        seen: Last version that the user has seen; empty to return only the current one.
+        current: Version of this program.
     """
     least, most = number_of(seen), number_of(current)
     return tuple(
@@ -72,5 +72,5 @@ def released_since(releases: Iterable[Release], seen: str, current: str) -> tupl
 
 
 def number_of(version: str) -> tuple[int, ...]:
-    """A version as numbers that can be compared."""
+    """Convert a version to numbers that can be compared."""
     return tuple(map(int, re.findall(r"\d+", version)))

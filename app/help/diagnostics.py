@@ -1,4 +1,4 @@
-"""The diagnostics: what works here, and a report that is read before it is saved."""
+"""The diagnostics dialog: checks, and a report to save."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ FILE_NAME = "medusa-chat-report.txt"
 
 
 class DiagnosticsDialog(QDialog):
-    """The findings, and the report as it would be saved.
+    """Dialog with the results of all checks, and the report to save.
 
     Attributes:
-        table: A row for each check.
+        table: Results of the checks.
         preview: The report.
-        note: What is going on.
+        note: Summary.
 
     Signals:
-        looked: The checks are made and shown.
+        looked: All checks have run.
     """
 
     looked = Signal()
@@ -87,12 +87,12 @@ class DiagnosticsDialog(QDialog):
         self.again_button.clicked.connect(self.look)
 
     def look(self) -> None:
-        """Make the checks; what they find is shown."""
+        """Run the checks, and show their results."""
         if not self.tasks.is_running:
             self.tasks.start(self._look())
 
     def save(self, path: Path) -> None:
-        """Save the report as it is shown."""
+        """Save the shown report."""
         try:
             path.write_text(self.preview.toPlainText(), encoding="utf-8")
         except OSError as error:

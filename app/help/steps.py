@@ -1,4 +1,4 @@
-"""The three pages of the first steps."""
+"""The three pages of the welcome dialog."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from medusa_core.loading.choice import first_choice
 
 
 class WelcomeStep(QWidget):
-    """A page: a title, words, and whatever is under them.
+    """Page with a title, a text, and further widgets.
 
     Attributes:
-        column: Takes more.
+        column: Layout for further widgets.
     """
 
     def __init__(self, title: str, words: str, appearance: Appearance) -> None:
@@ -58,7 +58,7 @@ class WelcomeStep(QWidget):
 
 
 class WhatStep(WelcomeStep):
-    """What this is."""
+    """Page about the program."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__(
@@ -76,17 +76,17 @@ class WhatStep(WelcomeStep):
 
 
 class ModelStep(WelcomeStep):
-    """Which model fits here.
+    """Page with models that fit this computer.
 
     Attributes:
-        table: The model of the first start, then what fits of the catalog.
-        offers: The rows behind the first one.
-        download_button: Fetches the chosen one.
-        gguf_button: Opens a file that is here already.
+        table: Built-in model, then models of the catalog that fit.
+        offers: Offers of the rows after the first.
+        download_button: Downloads the selected model.
+        gguf_button: Opens a local GGUF file.
 
     Signals:
-        download_requested: This offer (a `PairOffer`) is to be fetched.
-        gguf_requested: The user wants to open a GGUF file.
+        download_requested: The user downloads a `PairOffer`.
+        gguf_requested: The user opens a GGUF file.
     """
 
     download_requested = Signal(object)
@@ -123,12 +123,12 @@ class ModelStep(WelcomeStep):
         self._show(None)
 
     def look(self) -> None:
-        """Look what fits; the list follows."""
+        """Start to determine which models fit; the table is filled later."""
         if self._library is not None and not (self._tasks.is_running or self.offers):
             self._tasks.start(self._look(self._library))
 
     def show_budget(self, library: Library, budget: Budget) -> None:
-        """Show what fits a device."""
+        """Show the models that fit a device."""
         self.offers = in_order([o for o in library.catalog() if fits(o, budget)], budget)
         self.note.clear()
         self._show(budget)
@@ -159,7 +159,7 @@ class ModelStep(WelcomeStep):
 
 
 class FilesStep(WelcomeStep):
-    """Where files go."""
+    """Page about the folders of files."""
 
     def __init__(self, folders: Mapping[str, Path], appearance: Appearance) -> None:
         super().__init__(

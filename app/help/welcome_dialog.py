@@ -1,4 +1,4 @@
-"""Three steps for a new user; shown once, and again from the palette."""
+"""Welcome dialog for new users; shown once, and from the palette."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from app.theme.appearance import Appearance
 
 
 class WelcomeDialog(QDialog):
-    """Leads through steps; every one of them can be skipped.
+    """Dialog with pages that can be skipped.
 
     Attributes:
         steps: The pages.
-        next_button: To the next one, or the end.
-        back_button: To the one before.
-        skip_button: To the end.
+        next_button: Goes to the next page, or closes the last one.
+        back_button: Goes to the previous page.
+        skip_button: Closes the dialog.
     """
 
     def __init__(

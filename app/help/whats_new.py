@@ -1,4 +1,4 @@
-"""What is new, for those who have updated; for others in the menu."""
+"""Dialog of changes, shown after an update and from the menu."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.widgets.closing import close_by_key
 
 
 class WhatsNewDialog(QDialog):
-    """The changes of some versions, the newest first.
+    """Dialog with the changes of releases, the newest first.
 
     Attributes:
         text: View of the changes.

@@ -1,1 +1,1 @@
-"""Finds texts in the user's language, the engine's too; they are in `resources/translations`."""
+"""Texts and numbers in the user's language; `resources/translations` has the catalogs."""

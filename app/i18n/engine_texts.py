@@ -16,7 +16,7 @@ _CONTEXT = "Engine"
 
 
 class HasHint(Protocol):
-    """An error, or what else has a message and a hint."""
+    """An error, or another object with a message and a hint."""
 
     @property
     def message(self) -> str: ...
@@ -25,7 +25,7 @@ class HasHint(Protocol):
 
 
 def engine_text(text: str) -> str:
-    """A text of the engine in the window's language; in English if it isn't translated."""
+    """Return a text of the engine in the window's language; in English if it isn't translated."""
     if not isinstance(text, Translatable) or not text.values:
         return QCoreApplication.translate(_CONTEXT, text)
     template = QCoreApplication.translate(_CONTEXT, text.template)
@@ -37,12 +37,12 @@ def engine_text(text: str) -> str:
 
 
 def error_text(error: HasHint) -> str:
-    """An error's message and hint in one text."""
+    """Return an error's message and hint as one text."""
     return f"{engine_text(error.message)} {engine_text(error.hint)}".strip()
 
 
 def _localized(value: Value) -> str | Number:
-    """A value of a template in the window's language; names stay as they are."""
+    """Return a value of a template in the window's language; names are unchanged."""
     if isinstance(value, Translatable):
         return engine_text(value)
     return value if isinstance(value, str) else Number(value)

@@ -6,5 +6,5 @@ from PySide6.QtCore import QCoreApplication
 
 
 def setting_text(text: str) -> str:
-    """A text that the engine declares, where the tool for translations reads it."""
+    """Return a text that the engine declares for a setting, in the window's language."""
     return QCoreApplication.translate("Setting", text) if text else ""

@@ -1,1 +1,1 @@
-"""Markdown whose every rendered character knows its source; it knows no token and no chat."""
+"""Renders Markdown; every rendered character has a source position."""

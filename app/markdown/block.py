@@ -1,4 +1,4 @@
-"""Block structure with positions: markdown-it's own rules, watched.
+"""Block parser with source positions, on top of markdown-it's rules.
 
 Block rules copy their content out of the source line by line (`getLines`, or a slice of one line
 for headings and table rows). The state notes, for every token with content, where that content was
@@ -29,7 +29,7 @@ _CELLS = ("th_open", "td_open")
 
 
 class WatchedBlockState(StateBlock):
-    """Block state that notes where the content of each token was cut from."""
+    """Block state that records the source of each token's content."""
 
     def __init__(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> None:
         super().__init__(src, md, env, tokens)
@@ -55,7 +55,7 @@ class WatchedBlockState(StateBlock):
         return token
 
     def _origins_of_lines(self, text: str, begin: int) -> Sequence[int]:
-        """Positions of whole lines; a space that stands for a part of a tab has the tab's."""
+        """Return the positions of whole lines; spaces for a part of a tab have the tab's."""
         start = self.bMarks[begin]
         if self.src.startswith(text, start):
             return range(start, start + len(text))
@@ -72,7 +72,7 @@ class WatchedBlockState(StateBlock):
         return origins[: len(text)]
 
     def _origins_inside(self, opener: Token) -> Sequence[int]:
-        """Positions of the content of the inline token after `opener`."""
+        """Return the positions of the inline token after `opener`."""
         if opener.type in _CELLS:
             return self._origins_of_cell()
         if opener.type == "heading_open" and opener.markup.startswith("#"):
@@ -82,7 +82,7 @@ class WatchedBlockState(StateBlock):
         return _trimmed(self.src, self._lines)
 
     def _origins_of_cell(self) -> Sequence[int]:
-        """Positions of the next cell of the row that is being pushed."""
+        """Return the positions of the next cell of the current row."""
         row = next(token for token in reversed(self.tokens) if token.type == "tr_open")
         index = sum(token.type in _CELLS for token in _after(self.tokens, row)) - 1
         line = row.map[0] if row.map else 0
@@ -100,7 +100,7 @@ class WatchedBlockParser(ParserBlock):
         self.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
 
     def tokenize(self, state: StateBlock, startLine: int, endLine: int) -> None:
-        """Parse lines; where quotations and lists are nested too deep, as paragraphs alone."""
+        """Parse lines; if quotations and lists are nested too deeply, only as paragraphs."""
         if state.level < _MAX_DEPTH:
             super().tokenize(state, startLine, endLine)
             return
@@ -116,7 +116,7 @@ class WatchedBlockParser(ParserBlock):
     def parse(
         self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]
     ) -> list[Token] | None:
-        """Block tokens of a text; also notes where its lines start in `env`."""
+        """Parse a text to block tokens; stores the starts of its lines in `env`."""
         state = WatchedBlockState(src, md, env, outTokens)
         env[LINE_STARTS] = tuple(state.bMarks)
         self.tokenize(state, state.line, state.lineMax)
@@ -124,7 +124,7 @@ class WatchedBlockParser(ParserBlock):
 
 
 def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A table that isn't too wide, as far as it isn't too long; the rest is a paragraph."""
+    """Parse a table of limited width and length; the rest becomes a paragraph."""
     if start + 1 >= end:
         return False
     rule = state.src[state.bMarks[start + 1] : state.eMarks[start + 1]]
@@ -142,7 +142,7 @@ def _after(tokens: list[Token], opener: Token) -> list[Token]:
 
 
 def _trimmed(src: str, origins: Sequence[int]) -> Sequence[int]:
-    """Leave out leading and trailing white space."""
+    """Strip white space, along with its positions."""
     first, last = 0, len(origins)
     while first < last and src[origins[first]] in MD_TRIM_CHARS:
         first += 1
@@ -152,7 +152,7 @@ def _trimmed(src: str, origins: Sequence[int]) -> Sequence[int]:
 
 
 def _split_cells(src: str, start: int, end: int) -> list[Sequence[int]]:
-    """Positions of each cell of a table row, which stands at `src[start:end]`."""
+    """Return the positions of each cell of the table row `src[start:end]`."""
     row = _trimmed(src, range(start, end))
     cells: list[list[int]] = [[]]
     is_escaped = False

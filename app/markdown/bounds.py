@@ -1,7 +1,7 @@
-"""How much of an answer is formatted, and how much of it in one turn of the event loop.
+"""Limits of formatting an answer, in total and in one iteration of the event loop.
 
-Whatever a model writes, the window must go on moving. Formatting costs more than its share where
-blocks are long, wide or full of markup; what goes beyond a bound is shown as plain text.
+The window must stay responsive whatever a model writes. Formatting is slow where
+blocks are long, wide or full of markup; text beyond a limit is shown as plain text.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ INLINE_BRACKET_WORK = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds of a reader, in characters of the source where nothing else is said.
+    """Limits of a reader, in source characters unless noted.
 
     Attributes:
-        turn: Read in one turn.
+        turn: Read in one iteration.
         check: Distance of two checks of the limits below.
-        line: A line that is formatted.
-        block: A block that may still change, and is therefore read again in each turn.
-        code: The same for code, which costs less.
-        lines: Lines of a block that may still change.
-        code_lines: The same for code, whose lines are laid out each for itself.
-        formatted: All that is formatted.
-        rewrite: A text that is written anew in one turn, in another style.
+        line: Length of a formatted line.
+        block: Length of an open block, which is read again in each iteration.
+        code: The same for code, which is faster.
+        lines: Lines of an open block.
+        code_lines: The same for code, whose lines are laid out separately.
+        formatted: Total length of formatted text.
+        rewrite: Length of a text that is restyled in one iteration.
     """
 
     turn: int = 1_024

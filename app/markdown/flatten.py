@@ -1,4 +1,4 @@
-"""Block tokens → flat blocks: nesting becomes the place of each block."""
+"""Flattens nested block tokens; each block stores its nesting as a `Place`."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from app.widgets.qt_text import with_visible_controls
 
 @dataclass(slots=True)
 class _List:
-    """A list that is open while tokens are walked."""
+    """Open list during the walk."""
 
     marker: Marker
 
 
 class Flattener:
-    """Walks block tokens and emits flat blocks.
+    """Converts block tokens to flat blocks.
 
     Args:
         inline_tokens: Parses inline text.
-        origins: Source position of each character of the text that was parsed.
+        origins: Source position of each character of the parsed text.
 
     Attributes:
-        blocks: What was emitted so far.
+        blocks: Emitted blocks.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Flattener:
         self._rows: list[list[Runs]] = []
 
     def take(self, token: Token) -> None:
-        """Take the next block token."""
+        """Process the next block token."""
         match token.type:
             case "bullet_list_open" | "ordered_list_open":
                 self._open_list(token)
@@ -117,7 +117,7 @@ class Flattener:
         return Place(len(self._lists), self._quote_depth, marker)
 
     def _emit_waiting_marker(self) -> None:
-        """Give the marker a line of its own where its item doesn't begin with text."""
+        """Emit a line for the marker if its item doesn't begin with text."""
         if self._marker is not None:
             self.blocks.append(Paragraph(self._place(), ()))
 
@@ -150,14 +150,14 @@ class Flattener:
         self._rows = []
 
     def _to_source(self, inner: Sequence[int]) -> Sequence[int]:
-        """Source positions of positions in the parsed text."""
+        """Convert positions in the parsed text to source positions."""
         if isinstance(self._origins, range) and isinstance(inner, range):
             return range(self._origins.start + inner.start, self._origins.start + inner.stop)
         return [self._origins[i] for i in inner]
 
 
 def _is_rtl(rows: Sequence[Sequence[Runs]]) -> bool:
-    """Whether the first letter of a table is one of a script from right to left."""
+    """Whether the first letter of a table is right-to-left."""
     for row in rows:
         for char in (char for cell in row for run in cell for char in run.text):
             direction = unicodedata.bidirectional(char)

@@ -58,7 +58,7 @@ _UNDERLINES = {
 
 
 class LineLook(NamedTuple):
-    """What the characters of a line share.
+    """Properties that all characters of a line share.
 
     Attributes:
         level: Heading level; 0 for none.
@@ -74,7 +74,7 @@ class LineLook(NamedTuple):
 
 
 class Formats:
-    """Makes formats for one style, each only once.
+    """Creates and caches the formats of a style.
 
     Args:
         style: Colours and fonts.
@@ -94,7 +94,7 @@ class Formats:
         return self._of_chars(span.style, span.href, span.ink, mark, look)
 
     def line(self, look: LineLook) -> QTextCharFormat:
-        """Format of a line without characters, which gives it its height."""
+        """Format of an empty line, which sets its height."""
         return self._of_chars(TextStyle.PLAIN, "", Ink.PLAIN, None, look)
 
     def _make_chars(
@@ -186,13 +186,13 @@ class Formats:
         return fmt
 
     def spacer(self) -> QTextBlockFormat:
-        """Format of the block that Qt needs around frames and tables: as low as can be."""
+        """Format of the minimal block that Qt requires around frames and tables."""
         fmt = QTextBlockFormat()
         fmt.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         return fmt
 
     def code_frame(self, place: Place, language: str) -> QTextFrameFormat:
-        """Format of the frame around code; it says the language, for who heads it."""
+        """Format of the frame around code; it stores the language for the code's header."""
         fmt = QTextFrameFormat()
         fmt.setProperty(CODE_LANGUAGE, language)
         fmt.setProperty(QTextFormat.Property.BlockQuoteLevel, place.quote_depth)
@@ -205,14 +205,14 @@ class Formats:
         return fmt
 
     def code_line(self) -> QTextBlockFormat:
-        """Format of a line of code; its direction doesn't depend on its characters."""
+        """Format of a line of code, which is always left-to-right."""
         fmt = QTextBlockFormat()
         fmt.setLineHeight(120, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         fmt.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         return fmt
 
     def table(self, place: Place, *, is_rtl: bool) -> QTextTableFormat:
-        """Format of a table; from right to left it begins at the right."""
+        """Format of a table; right-to-left ones are right-aligned."""
         fmt = QTextTableFormat()
         if is_rtl:
             fmt.setAlignment(Qt.AlignmentFlag.AlignRight)

@@ -1,4 +1,4 @@
-r"""Formulas between `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, or in an environment; a price is none."""
+r"""Rules for formulas in `$…$`, `$$…$$`, `\(…\)`, `\[…\]` and environments, not for prices."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _COMMAND = re.compile(r"\\[A-Za-z{}|,;:!%_&#$\\]")
 
 
 class _Place(NamedTuple):
-    """Where a formula is in a text.
+    """Position of a formula in a text.
 
     Attributes:
-        first: Where what is between the signs begins.
-        last: Where it ends.
-        end: Where the sign after it ends.
+        first: Start of its content.
+        last: End of its content.
+        end: End of its closing delimiter.
     """
 
     first: int
@@ -39,7 +39,7 @@ class _Place(NamedTuple):
 
 
 def formula_rule(state: StateInline, silent: bool) -> bool:
-    """An inline rule: a formula becomes one token, with its text or as it was written."""
+    """Inline rule: a formula becomes one token, with its converted text or its source."""
     src, at = state.src, state.pos
     if src[at] not in "$\\" or (place := _inline_place(src, at, state.posMax)) is None:
         return False
@@ -56,7 +56,7 @@ def formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _inline_place(src: str, at: int, limit: int) -> _Place | None:
-    """Where the formula is that begins at a position; None if none does."""
+    """Return the formula at a position, or None."""
     if (environment := _ENVIRONMENT.match(src, at, limit)) is not None:
         closer = f"\\end{{{environment[1]}{environment[2]}}}"
         end = src.find(closer, environment.end(), limit) + len(closer)
@@ -76,7 +76,7 @@ def _inline_place(src: str, at: int, limit: int) -> _Place | None:
 
 
 def _find_closer(src: str, closer: str, first: int, limit: int) -> int:
-    """Where the next closing sign is that no backslash makes another one."""
+    """Return the position of the next closing delimiter that isn't escaped."""
     last = src.find(closer, first, limit)
     while last >= 0:
         at = last
@@ -89,7 +89,7 @@ def _find_closer(src: str, closer: str, first: int, limit: int) -> int:
 
 
 def _is_inline(src: str, first: int, last: int) -> bool:
-    """Whether two dollar signs enclose a formula: a price has a space or a digit there."""
+    """Whether two dollar signs enclose a formula; beside those of prices are spaces or digits."""
     inner = src[first:last]
     following = src[last + 1 : last + 2]
     return (
@@ -102,7 +102,7 @@ def _is_inline(src: str, first: int, last: int) -> bool:
 
 
 def formula_block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A block rule: no list or heading begins between the lines of a displayed formula."""
+    """Block rule: the lines of a displayed formula can't begin lists or headings."""
     at = state.bMarks[start] + state.tShift[start]
     if state.is_code_block(start) or state.src[at : at + 1] not in ("$", "\\"):
         return False

@@ -1,4 +1,4 @@
-"""LaTeX formulas as Unicode text; what can't be shown without doubt is left to its source."""
+"""Converts LaTeX formulas to Unicode text, if the text is unambiguous."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 
 @lru_cache(maxsize=512)
 def formula_text(source: str) -> str | None:
-    """A formula as text; None where its source is the better one.
+    """Convert a formula to text; None if its source is clearer.
 
     Args:
-        source: What stands between the signs that mark a formula.
+        source: Text between the delimiters.
     """
     if len(source) > FORMULA_CHARS or _COMMENT.search(source):
         return None

@@ -1,4 +1,4 @@
-"""Colours of code, by pygments; positions and characters stay untouched."""
+"""Syntax highlighting by pygments, which doesn't change the text."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _UNBOUNDED = frozenset({"TNTLexer"})
 
 
 class Lexer(Protocol):
-    """The one method of a pygments lexer that is used here."""
+    """The used part of a pygments lexer."""
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
-        """Position, type and text of each token; the texts add up to the whole."""
+        """Yield position, type and text of each token."""
 
 
 class Stretch(NamedTuple):
-    """So many characters of one ink."""
+    """Number of characters of one ink."""
 
     length: int
     ink: Ink
@@ -40,7 +40,7 @@ Stretches = tuple[Stretch, ...]
 
 
 class Highlighter:
-    """Colours code of one language as long as that is quick.
+    """Highlights code of one language while that is fast enough.
 
     Args:
         lexer: Its lexer.
@@ -54,7 +54,7 @@ class Highlighter:
         self.num_slow = 0
 
     def inks(self, text: str) -> list[Ink]:
-        """Ink of each character; all plain if finding them takes too long."""
+        """Return the ink of each character; plain after a timeout."""
         inks = [Ink.PLAIN] * len(text)
         if self.num_slow >= MOST_SLOW_CALLS:
             return inks
@@ -72,16 +72,16 @@ class Highlighter:
 
 
 def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[Stretches, ...]:
-    """Inks of each line of code.
+    """Return the inks of each line of code.
 
     Args:
         lines: Lines without line ends.
-        language: Name of the language; unknown or empty gives plain ink.
-        is_open: Whether more lines may follow: then each line is coloured by itself, which costs
-            nothing for lines that were seen before, but can't see strings across lines.
+        language: Name of the language; unknown or empty for plain ink.
+        is_open: Whether more lines may follow. Then each line is highlighted by itself, which is
+            cached but doesn't recognise strings across lines.
 
     Returns:
-        For each line, stretches that add up to its length.
+        For each line, stretches that cover it.
     """
     if not language or not any(line.strip() for line in lines):
         return tuple(_plain(line) for line in lines)
@@ -164,7 +164,7 @@ def _stretches(inks: list[Ink]) -> Stretches:
 
 
 def _ink_of(kind: str) -> Ink:
-    """Ink of a pygments token type such as `Token.Literal.String.Doc`."""
+    """Return the ink of a pygments token type such as `Token.Literal.String.Doc`."""
     for name, ink in (
         ("Token.Keyword", Ink.KEYWORD),
         ("Token.Operator.Word", Ink.KEYWORD),

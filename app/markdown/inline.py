@@ -1,4 +1,4 @@
-"""Inline Markdown with positions: markdown-it's own rules, watched.
+"""Inline parser with source positions, on top of markdown-it's rules.
 
 markdown-it gives inline tokens no positions. Its rules, however, all leave `state.pos` at the start
 of what they match until they have pushed their tokens, so that a state which notes `pos` at each
@@ -40,7 +40,7 @@ _LINKABLE = ("http://", "https://")
 
 
 class WatchedInlineState(StateInline):
-    """Inline state that notes, in each token's `meta`, where in `src` it began."""
+    """Inline state that records in each token's `meta` its start in `src`."""
 
     def __init__(self, src: str, md: MarkdownIt, env: EnvType, outTokens: list[Token]) -> None:
         super().__init__(src, md, env, outTokens)
@@ -72,9 +72,9 @@ class WatchedInlineParser(ParserInline):
     """Inline parser whose tokens carry positions."""
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
-        """Tokens of an inline text; each `meta["at"]` is its position in `src`.
+        """Parse an inline text to tokens; `meta["at"]` is the position in `src`.
 
-        A text that is too long, or holds too much that may be markup, is taken as it stands.
+        A text that is too long, or may have too much markup, becomes one token.
         """
         if _is_too_much(src):
             return list(_lines_as_they_stand(src))
@@ -104,7 +104,7 @@ def _lines_as_they_stand(src: str) -> Iterator[Token]:
 
 
 def _assign_positions(tokens: Iterable[Token]) -> None:
-    """Give tokens pushed from one position their own: runs of delimiters, text of autolinks."""
+    """Set the positions of tokens that were pushed together: delimiters, texts of autolinks."""
     previous_at, length = -1, 0
     for token in tokens:
         at = token.meta[AT]
@@ -118,7 +118,7 @@ def _assign_positions(tokens: Iterable[Token]) -> None:
 
 
 def runs_from_tokens(tokens: Iterable[Token], src: str, origins: Sequence[int]) -> Runs:
-    """Runs of a parsed inline text.
+    """Convert inline tokens to runs.
 
     Args:
         tokens: Tokens of `WatchedInlineParser` for `src`.
@@ -126,7 +126,7 @@ def runs_from_tokens(tokens: Iterable[Token], src: str, origins: Sequence[int]) 
         origins: Source position of each of its characters.
 
     Returns:
-        Runs in order; markup has none.
+        Runs in order, without markup.
     """
     collector = _Collector(src, origins)
     collector.take(tokens, 0)
@@ -134,7 +134,7 @@ def runs_from_tokens(tokens: Iterable[Token], src: str, origins: Sequence[int]) 
 
 
 class _Collector:
-    """Walks inline tokens and keeps the style that is on."""
+    """Collects runs from inline tokens, with the current style."""
 
     def __init__(self, src: str, origins: Sequence[int]) -> None:
         self.runs: list[Run] = []
@@ -187,7 +187,7 @@ class _Collector:
             self._add(run)
 
     def _source(self, text: str, at: int) -> None:
-        """Show a part of the source as it stands."""
+        """Add a part of the source as a run."""
         for number, line in enumerate(text.split("\n")):
             if number:
                 self._collapsed(LINE_BREAK, at - 1, at)

@@ -1,4 +1,4 @@
-"""Lines of text inside a document: written, and changed from the first difference on."""
+"""Writes lines of a document, and rewrites changed lines from the first difference."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class LineWriter:
     """Writes the lines of blocks; each line is one QTextBlock.
 
     Args:
-        document: Where to write.
-        formats: How things look.
+        document: The document.
+        formats: Formats of the style.
     """
 
     def __init__(self, document: QTextDocument, formats: Formats) -> None:
@@ -25,13 +25,13 @@ class LineWriter:
         self._formats = formats
 
     def cursor(self, position: int) -> QTextCursor:
-        """A cursor at a document position."""
+        """Return a cursor at a document position."""
         cursor = QTextCursor(self._document)
         cursor.setPosition(position)
         return cursor
 
     def insert(self, cursor: QTextCursor, spans: Sequence[Span], look: LineLook) -> None:
-        """Insert spans, with one call for neighbours that look the same."""
+        """Insert spans; neighbours of the same format in one call."""
         for _look_key, same in groupby(spans, key=lambda span: span[1:5]):
             pieces = list(same)
             text = "".join(span.text for span in pieces)
@@ -58,13 +58,13 @@ class LineWriter:
         old_lines: Sequence[Spans],
         new_lines: Sequence[Spans],
     ) -> None:
-        """Turn the lines of a block into others.
+        """Replace the lines of a block.
 
         Args:
             first_line: Document position of the first line.
-            block: What the block is to become.
-            old_lines: Lines that are there.
-            new_lines: Lines that are wanted; only code may have more or fewer than there are.
+            block: The new block.
+            old_lines: Current lines.
+            new_lines: New lines; only code may have another number of them.
         """
         number = self._document.findBlock(first_line).blockNumber()
         for i, (old, new) in enumerate(zip(old_lines, new_lines, strict=False)):
@@ -110,7 +110,7 @@ class LineWriter:
 
 
 def look_of(block: MarkdownBlock, line: int) -> LineLook:
-    """What the characters of a line of a block share."""
+    """Return the properties of a block's line."""
     is_quoted = block.place.quote_depth > 0
     match block:
         case Paragraph():

@@ -1,6 +1,6 @@
-"""What a parsed answer is made of: flat blocks of runs with source positions.
+"""Data model of a parsed answer: flat blocks of runs with source positions.
 
-Nesting is flattened: a block in a list in a quotation is one block that knows its place. Positions
+Nesting is flattened: a block in a list in a quotation is one block with a `Place`. Positions
 are indices of characters in the answer's text.
 """
 
@@ -14,7 +14,7 @@ LINE_BREAK = "\u2028"
 
 
 class TextStyle(IntFlag):
-    """How a run looks, apart from its colours."""
+    """Style of a run, apart from colours."""
 
     PLAIN = 0
     STRONG = 1
@@ -28,16 +28,16 @@ class TextStyle(IntFlag):
 
 
 class Run(NamedTuple):
-    """Characters of one style that come from one stretch of the source.
+    """Characters of one style from one part of the source.
 
     Attributes:
-        text: What is shown.
+        text: Displayed text.
         start: First source character, inclusive.
-        end: Last source character, exclusive. If the stretch is as long as `text`, character i
-            comes from `start + i`; else (entities, partly eaten tabs) all comes from all of it,
-            and so it does in formulas.
-        style: How it looks.
-        href: Address of the link it belongs to, http or https only; empty outside links.
+        end: Last source character, exclusive. If the part is as long as `text`, character i
+            comes from `start + i`; else (entities, partly consumed tabs, formulas) all
+            characters come from the whole part.
+        style: Its style.
+        href: Target of its link, http or https only; empty outside links.
     """
 
     text: str
@@ -70,12 +70,12 @@ class Marker(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block stands.
+    """Nesting of a block.
 
     Attributes:
-        list_depth: How many lists it is in.
-        quote_depth: How many quotations it is in.
-        marker: The list marker it carries; None for all but the first block of an item.
+        list_depth: Number of lists around it.
+        quote_depth: Number of quotations around it.
+        marker: Its list marker; None except for the first block of an item.
     """
 
     list_depth: int = 0
@@ -88,10 +88,10 @@ class Paragraph:
     """A paragraph, or a heading of level 1 to 6; level 0 means no heading.
 
     Attributes:
-        place: Where it stands.
+        place: Its nesting.
         runs: Its text.
-        level: Of a heading.
-        goes_on: Whether it goes on with the text before it, without a gap.
+        level: Level of the heading.
+        goes_on: Whether it continues the text before it without spacing.
     """
 
     place: Place
@@ -105,7 +105,7 @@ class CodeBlock:
     """Fenced or indented code.
 
     Attributes:
-        place: Where it stands.
+        place: Its nesting.
         lines: Runs of each line, without line ends.
         language: First word after the fence; may be empty.
         is_open: Whether more lines may follow.
@@ -122,11 +122,11 @@ class Table:
     """A table; the first row is its header.
 
     Attributes:
-        place: Where it stands.
+        place: Its nesting.
         alignments: `left`, `center`, `right` or empty, for each column.
-        rows: Cells of each row, as many as there are columns.
-        is_rtl: Whether its text runs from right to left, and so do its columns. Qt's tables can't,
-            so that the document has the cells of each row in reverse order.
+        rows: Cells of each row, one for each column.
+        is_rtl: Whether its text and columns run from right to left. Qt's tables can't,
+            so the document has the cells of each row in reverse order.
     """
 
     place: Place
@@ -146,7 +146,7 @@ MarkdownBlock = Paragraph | CodeBlock | Table | ThematicBreak
 
 
 def runs_of(block: MarkdownBlock) -> tuple[Runs, ...]:
-    """The runs of a block, one tuple for each line of text that it shows.
+    """Return the runs of each line of a block.
 
     Args:
         block: Any block.

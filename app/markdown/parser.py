@@ -1,4 +1,4 @@
-"""Markdown text → flat blocks with source positions."""
+"""Parses Markdown to flat blocks with source positions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MAX_LIST_NUMBER = 999_999_999
 
 
 class WatchedMarkdown(MarkdownIt):
-    """CommonMark with tables and strikethrough; its tokens know where they come from.
+    """CommonMark parser with tables and strikethrough, and source positions.
 
-    HTML is text, but for line breaks, subscripts and superscripts. Link reference definitions are
+    HTML is text, except line breaks, subscripts and superscripts. Link reference definitions are
     text too: a definition at the end of an answer would change paragraphs far above it.
     """
 
@@ -43,11 +43,11 @@ class WatchedMarkdown(MarkdownIt):
         self.inline_tokens = lru_cache(maxsize=128)(self._inline_tokens)
 
     def _inline_tokens(self, content: str) -> tuple[Token, ...]:
-        """Tokens of an inline text, with positions in it; not to be changed."""
+        """Return the tokens of an inline text with positions; must not be changed."""
         return tuple(self.inline.parse(content, self, {}, []))
 
     def validateLink(self, url: str) -> bool:
-        """Every target makes a link; only the safe ones can be followed."""
+        """Accept every target as a link; only safe ones can be followed."""
         return True
 
     def normalizeLink(self, url: str) -> str:
@@ -61,13 +61,13 @@ class WatchedMarkdown(MarkdownIt):
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """The part of a text that no continuation can change.
+    """The part of a text that later text can't change.
 
     Attributes:
-        num_blocks: Blocks in it.
-        end: Source position where it ends and the next block or list item begins.
-        prefix: Text that, put before the rest, makes a parser see it as it would after this part:
-            an empty list item, whose block is to be dropped. Empty outside lists.
+        num_blocks: Number of its blocks.
+        end: Source position of its end, where the next block or list item begins.
+        prefix: Text that makes a parser treat the rest as if it followed this part:
+            an empty list item, whose block is dropped. Empty outside lists.
     """
 
     num_blocks: int
@@ -81,7 +81,7 @@ class Parsed:
 
     Attributes:
         blocks: Its flat blocks.
-        frozen: The part that stays as it is if all lines given were complete.
+        frozen: The part that won't change, if all lines were complete.
     """
 
     blocks: tuple[MarkdownBlock, ...]
@@ -89,7 +89,7 @@ class Parsed:
 
 
 class MarkdownParser:
-    """Parses whole answers or their ends."""
+    """Parser of whole answers, or of their ends."""
 
     def __init__(self) -> None:
         self._markdown = WatchedMarkdown()
@@ -100,11 +100,11 @@ class MarkdownParser:
         Args:
             text: Markdown.
             start: Position of its first character in the whole answer.
-            prefix: `Frozen.prefix` of what comes before it.
+            prefix: `Frozen.prefix` of the part before it.
 
         Returns:
             Blocks with positions in the whole answer. The last block is open if it is code that
-            may go on.
+            may continue.
         """
         source = clean(prefix + text, start - len(prefix))
         env: EnvType = {}
@@ -125,7 +125,7 @@ class MarkdownParser:
 
 
 def _last_start(tokens: list[Token]) -> int:
-    """Index of the token that starts the last top-level block or, in a list, its last item."""
+    """Return the index of the token that starts the last top-level block or list item."""
     for index in range(len(tokens) - 1, -1, -1):
         token = tokens[index]
         if token.level == 1 and token.type == "list_item_open" and _can_carry(tokens, index):
@@ -136,7 +136,7 @@ def _last_start(tokens: list[Token]) -> int:
 
 
 def _previous_items(tokens: list[Token], item: int) -> tuple[Token, int]:
-    """The top-level list around an item, and how many items come before it."""
+    """Return the top-level list around an item, and the number of items before it."""
     num_items = 0
     for token in reversed(tokens[:item]):
         if token.level == 0:
@@ -152,7 +152,7 @@ def _can_carry(tokens: list[Token], item: int) -> bool:
 
 
 def _carry(tokens: list[Token], cut: int) -> str:
-    """The `Frozen.prefix` for a cut at a token."""
+    """Return the `Frozen.prefix` for a cut at a token."""
     if not tokens or tokens[cut].type != "list_item_open":
         return ""
     opener, num_items = _previous_items(tokens, cut)
@@ -162,13 +162,13 @@ def _carry(tokens: list[Token], cut: int) -> str:
 
 
 def _line_start(tokens: list[Token], cut: int, env: EnvType) -> int:
-    """Position in the parsed text of the line where a token starts."""
+    """Return the position in the parsed text of the line where a token starts."""
     line_map = tokens[cut].map if tokens else None
     return int(env[LINE_STARTS][line_map[0]]) if line_map else 0
 
 
 def _only_last_open(blocks: list[MarkdownBlock]) -> tuple[MarkdownBlock, ...]:
-    """Close all code but the last block."""
+    """Mark all code except the last block as closed."""
     last = len(blocks) - 1
     return tuple(
         replace(block, is_open=False)

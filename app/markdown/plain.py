@@ -1,4 +1,4 @@
-"""Text as it stands, in pieces that a document can lay out one by one."""
+"""Splits plain text into pieces that a document lays out one by one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LINE_END = re.compile("\r\n?|\n")
 
 
 def plain_blocks(text: str, start: int) -> tuple[Paragraph, ...]:
-    """Pieces of a part of an answer; all but the last stay as they are when more follows.
+    """Split a part of an answer; all pieces except the last are final.
 
     Args:
-        text: The part, which begins where a piece does.
+        text: The part, which begins at a piece.
         start: Its position in the answer.
 
     Returns:
-        Paragraphs that touch each other.
+        Adjacent paragraphs.
     """
     blocks: list[Paragraph] = []
     at = 0
@@ -41,12 +41,12 @@ def last_piece(text: str) -> int:
 
 
 def word_end(text: str, start: int, limit: int) -> int:
-    """Where a text that is too long is cut: after the last space of its second half, if any."""
+    """Return where to cut a long text: after the last space of its second half, if any."""
     return text.rfind(" ", start + (limit - start) // 2, limit) + 1 or limit
 
 
 def _cut(text: str, start: int) -> int:
-    """Where the piece ends that begins at a position."""
+    """Return the end of the piece that begins at a position."""
     end = len(text)
     limit = min(end, start + PIECE_CHARS)
     cut = word_end(text, start, limit) if limit < end else limit

@@ -1,4 +1,4 @@
-"""Reads a growing text turn by turn: Markdown as far as its bounds allow, then plain text."""
+"""Incremental reader of a growing text: Markdown within its limits, then plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING = Frozen(0, 0, "")
 
 
 class Text(Protocol):
-    """A text that may grow, such as a `str`."""
+    """Text that may grow, such as a `str`."""
 
     def __len__(self) -> int: ...
 
@@ -23,31 +23,31 @@ class Text(Protocol):
 
 
 class BlockSink(Protocol):
-    """What shows the blocks of a text whose end changes."""
+    """Receiver of the blocks of a growing text."""
 
     def show_tail(self, blocks: Sequence[MarkdownBlock]) -> None:
-        """Make the part after the frozen blocks equal to these blocks."""
+        """Replace the blocks after the frozen ones."""
 
     def freeze(self, num_blocks: int) -> None:
-        """Promise that so many more blocks won't change."""
+        """Freeze further blocks, which won't change any more."""
 
 
 class Reader:
-    """Turns a growing text into blocks.
+    """Converts a growing text to blocks.
 
-    Blocks that no continuation can change are frozen; only the end of the text is read again.
-    Where plain text begins depends on the text alone, not on how it came: it is judged at line
-    ends that lie a certain distance apart, and in lines that are too long.
+    Blocks that later text can't change are frozen; only the end of the text is read again.
+    Where plain text begins depends only on the text, not on its timing: it is decided at line
+    ends at a certain distance, and in lines that are too long.
 
     Args:
-        sink: Shows the blocks; it must be empty.
-        text: What to read; it may grow at its end.
-        parser: Reads Markdown.
-        bounds: How much is formatted, and how much read in a turn.
+        sink: Empty receiver of the blocks.
+        text: The text, which may grow.
+        parser: Parser of Markdown.
+        bounds: Limits of formatting.
 
     Attributes:
-        text: All that came so far; a `str` that grows is set anew.
-        plain_start: Where plain text begins; None while all is formatted.
+        text: The text so far; a growing `str` is assigned again.
+        plain_start: Start of plain text; None while all is formatted.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class Reader:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is text for another turn."""
+        """Whether there is unread text."""
         return self._read_end < len(self.text)
 
     def complete(self) -> None:
-        """Take note that no more text comes: code at the end is closed."""
+        """End the text, which closes code at its end."""
         self._is_complete = True
 
     def restart(self, start: int = 0) -> None:
-        """Read the text again from a position on; the sink must be empty again."""
+        """Read the text again from a position; the sink must be empty."""
         self._forget()
         self._read_end = self._checked_end = self._line_end = start
         self._frozen = replace(_NOTHING, end=start)
 
     def read_on(self) -> None:
-        """Read one turn's share of what wasn't read yet, and show it."""
+        """Read the unread text up to the limit of an iteration."""
         end = min(len(self.text), self._read_end + self._bounds.turn)
         if self.plain_start is None:
             end = self._read_markdown(end)
@@ -97,7 +97,7 @@ class Reader:
         self._read_end = end
 
     def _read_markdown(self, end: int) -> int:
-        """Read up to a position or to where plain text begins; returns what it was."""
+        """Read up to a position, or to the start of plain text; returns which position."""
         while (check := self._next_check(end)) is not None:
             if (plain_start := self._judge(check)) is not None:
                 self._become_plain(plain_start)
@@ -113,7 +113,7 @@ class Reader:
         return end
 
     def _next_check(self, end: int) -> int | None:
-        """The next line end at which to judge, or what there is of a line that is too long."""
+        """Return the next position to check: a line end, or the end of a line that is too long."""
         first = self._checked_end + self._bounds.check - 1
         line_length = self.text[first:end].find("\n") + 1
         if line_length:
@@ -125,7 +125,7 @@ class Reader:
         return checked_end + self.text[checked_end:position].rfind("\n") + 1
 
     def _judge(self, check: int) -> int | None:
-        """Where plain text begins, judged by the text up to a position; None if nowhere."""
+        """Return the start of plain text, by the text up to a position; None for no plain text."""
         bounds = self._bounds
         line_start = self._line_start(check - 1)
         is_line = self.text[check - 1 : check] == "\n"
@@ -143,10 +143,10 @@ class Reader:
         return check if is_long or check > bounds.formatted else None
 
     def _freeze_complete(self, end: int) -> tuple[MarkdownBlock, ...]:
-        """Freeze what no continuation can change, judged by complete lines alone.
+        """Freeze the blocks that later text can't change, by complete lines only.
 
         Returns:
-            The blocks that may change.
+            Blocks that may change.
         """
         self._line_end = end
         start = self._frozen.end
@@ -180,7 +180,7 @@ class Reader:
             self._frozen = replace(_NOTHING, end=start + last_piece(text))
 
     def _end_of_complete_lines(self, end: int) -> int:
-        """Position after the last line end; a carriage return at the very end may be half of one.
+        """Return the position after the last line end; a final carriage return may be half of one.
 
         Lines of frozen blocks don't count.
         """
@@ -190,7 +190,7 @@ class Reader:
 
 
 def _closed(blocks: tuple[MarkdownBlock, ...]) -> tuple[MarkdownBlock, ...]:
-    """The same blocks, with nothing to follow."""
+    """Mark the last block as closed."""
     if blocks and isinstance(last := blocks[-1], CodeBlock):
         return (*blocks[:-1], replace(last, is_open=False))
     return blocks

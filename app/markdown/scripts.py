@@ -1,4 +1,4 @@
-"""Superscripts and subscripts of formulas, as Unicode has them."""
+"""Unicode superscripts and subscripts of formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIGH = {"∘": "°", "°": "°", "⊤": "ᵀ", "†": "†", "‡": "‡"}
 
 
 def shifted(text: str, sign: str) -> str | None:
-    """A text raised (`^`) or lowered (`_`); None where a character of it can't be."""
+    """Convert a text to superscript (`^`) or subscript (`_`); None if a character has none."""
     if sign == "^" and (text in _HIGH or set(text) == {"′"}):
         return _HIGH.get(text, text)
     signs = _SHIFTS[sign]

@@ -1,4 +1,4 @@
-"""The way back from text that a parser reads to the text that the model wrote."""
+"""Maps positions of cleaned text back to the source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.widgets.qt_text import showable
 
 
 class CleanText(NamedTuple):
-    """Text with line feeds for line ends and showable characters only.
+    """Text with normalised line ends and displayable characters.
 
     Attributes:
         text: The clean text.
@@ -22,15 +22,15 @@ class CleanText(NamedTuple):
 
 
 def clean(text: str, start: int) -> CleanText:
-    """Normalise line ends and replace what can't be shown.
+    """Normalise line ends, and replace characters that can't be displayed.
 
     Args:
         text: A piece of the source.
         start: Position of its first character in the source.
 
     Returns:
-        The clean text and where each of its characters comes from. Of a carriage return and a
-        line feed, the line feed is the one that stays.
+        The clean text with source positions. Of a carriage return and a
+        line feed, the line feed is kept.
     """
     if "\r" not in text:
         return CleanText(showable(text), range(start, start + len(text) + 1))
@@ -40,24 +40,24 @@ def clean(text: str, start: int) -> CleanText:
 
 
 def on_one_line(text: str) -> str:
-    """What is shown for the characters that an entity names: nothing that ends a block."""
+    """Return the displayed text of an entity, without characters that end a block."""
     return showable(text).replace("\n", LINE_BREAK).replace("\r", LINE_BREAK)
 
 
 def one_to_one_runs(
     text: str, origins: Sequence[int], style: TextStyle = TextStyle.PLAIN, href: str = ""
 ) -> list[Run]:
-    """Runs for text whose characters each come from one source character.
+    """Make runs of a text whose characters each come from one source character.
 
     Args:
         text: What is shown.
         origins: Source position of each character; the same position several times in a row means
-            that one source character is shown as several.
+            that one source character is displayed as several.
         style: How it looks.
-        href: Address it links to; may be empty.
+        href: Target of the link; may be empty.
 
     Returns:
-        As few runs as the jumps in `origins` allow.
+        The fewest runs that `origins` allows.
     """
     runs: list[Run] = []
     first = 0
@@ -69,7 +69,7 @@ def one_to_one_runs(
 
 
 def _end_of_stretch(origins: Sequence[int], first: int, end: int) -> int:
-    """Where the longest stretch from `first` ends whose origins all step by one, or all repeat."""
+    """Return the end of the longest stretch whose origins all increase by one, or all repeat."""
     if isinstance(origins, range) or first + 1 == end:
         return end
     i = first + 1

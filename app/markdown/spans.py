@@ -1,4 +1,4 @@
-"""Runs cut by token: what is written into the document piece by piece."""
+"""Spans: runs that are split by token."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
 
 
 class Span(NamedTuple):
-    """Characters of one look that belong to one token, or to none.
+    """Characters of one format that belong to one token, or to none.
 
     Attributes:
         text: What is shown.
         style: How it looks.
         href: Address it links to; may be empty.
         ink: Colour in code.
-        mark: How its token is marked; None if no drafter gave it.
+        mark: Mark of its token; None if no drafter drafted it.
         token: Index of the token; `NO_TOKEN` if none completes it.
     """
 
@@ -41,13 +41,13 @@ def spans_of_block(
     old: MarkdownBlock | None = None,
     old_lines: Sequence[Spans] = (),
 ) -> list[Spans]:
-    """Spans of each line of a block.
+    """Return the spans of each line of a block.
 
     Args:
         block: Any block.
-        tokens: The answer, which knows the token of each character.
+        tokens: The answer, which maps characters to tokens.
         old: An earlier state of the block, or None.
-        old_lines: Its spans; those of unchanged lines are taken from here.
+        old_lines: Its spans, which are reused for unchanged lines.
 
     Returns:
         As many lines as `runs_of` gives.
@@ -87,11 +87,11 @@ def _num_same(old: Sequence[Runs], new: Sequence[Runs]) -> int:
 
 
 def spans_of_line(runs: Runs, tokens: AnswerText, inks: Stretches = ()) -> Spans:
-    """Cut the runs of a line where the token or the ink changes.
+    """Split the runs of a line where the token or the ink changes.
 
     Args:
         runs: Runs of one line.
-        tokens: The answer, which knows the token of each character.
+        tokens: The answer, which maps characters to tokens.
         inks: Inks of the line's characters, for code; empty for plain ink.
 
     Returns:
@@ -109,7 +109,7 @@ def spans_of_line(runs: Runs, tokens: AnswerText, inks: Stretches = ()) -> Spans
 
 
 def _pieces(run: Run, tokens: AnswerText) -> list[tuple[str, int, Mark | None]]:
-    """Pieces of a run by owner: text, token, mark."""
+    """Split a run by token: text, token, mark."""
     text, start, end = run.text, run.start, run.end
     if not run.is_one_to_one:
         # One character written in several, such as an entity, is there when its last one is.
@@ -125,13 +125,13 @@ def _pieces(run: Run, tokens: AnswerText) -> list[tuple[str, int, Mark | None]]:
 
 
 def _owner_and_mark(tokens: AnswerText, char: int) -> tuple[int, Mark | None]:
-    """Index and mark of the token that completes a character."""
+    """Return index and mark of the token that completes a character."""
     token = tokens.owner(char)
     return token, None if token == NO_TOKEN else mark_of(tokens.source(token))
 
 
 def _append(spans: list[Span], span: Span) -> None:
-    """Add a span, or its text to the last one if they differ in nothing else."""
+    """Add a span, or extend the last one if only the text differs."""
     if spans and spans[-1][1:] == span[1:]:
         spans[-1] = span._replace(text=spans[-1].text + span.text)
     else:
@@ -139,7 +139,7 @@ def _append(spans: list[Span], span: Span) -> None:
 
 
 def _inked(spans: list[Span], inks: Stretches) -> Spans:
-    """Cut spans once more where the ink changes."""
+    """Split spans where the ink changes."""
     result: list[Span] = []
     stretches = iter(inks)
     left, ink = 0, Ink.PLAIN
@@ -155,11 +155,11 @@ def _inked(spans: list[Span], inks: Stretches) -> Spans:
 
 
 def utf16_slice(text: str, start: int, end: int) -> str:
-    """A part of a text, by places that count UTF-16 code units; places outside are its ends."""
+    """Slice a text by positions in UTF-16 code units, which are clamped."""
     units = text.encode("utf-16-le")
     return units[2 * max(0, start) : 2 * max(0, end)].decode("utf-16-le", "replace")
 
 
 def utf16_length(text: str) -> int:
-    """Length of a text in UTF-16 code units, which Qt counts positions in."""
+    """Return the length of a text in UTF-16 code units, by which Qt counts."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -1,4 +1,4 @@
-"""Blocks → QTextDocument, changing only what differs from what is there."""
+"""Writes blocks to a QTextDocument, and rewrites only changes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from medusa_core.chats.answer_text import AnswerText
 
 @dataclass(slots=True)
 class _Written:
-    """A block in the document.
+    """Block in the document.
 
     Attributes:
-        block: What was written.
+        block: The block.
         start: Length of the document before it.
-        on_spacer: Whether the document ended in an unused spacer before it.
+        on_spacer: Whether the document ended with an unused spacer before it.
         first_line: Document position of its first line.
         lines: Spans of its lines; each line is one QTextBlock.
     """
@@ -44,13 +44,13 @@ class _Written:
 class DocumentWriter:
     """Keeps a document equal to a growing list of blocks.
 
-    Only the end of the list, which is not yet frozen, is ever compared and rewritten; lines that
-    stay keep their QTextBlock, lines that grow get only what is new.
+    Only the end of the list that isn't frozen is compared and rewritten; unchanged lines
+    keep their QTextBlock, growing lines get only new text.
 
     Args:
-        document: Cleared and then filled; nobody else may change it.
-        tokens: The answer, which knows the token of each character.
-        formats: How things look.
+        document: The document, which only the writer may change.
+        tokens: The answer, which maps characters to tokens.
+        formats: Formats of the style.
     """
 
     def __init__(self, document: QTextDocument, tokens: AnswerText, formats: Formats) -> None:
@@ -63,7 +63,7 @@ class DocumentWriter:
         self.clear(formats)
 
     def clear(self, formats: Formats) -> None:
-        """Empty the document; what comes next is written with these formats."""
+        """Clear the document, and set the formats."""
         self._formats = formats
         self._line_writer = LineWriter(self._document, formats)
         self._document.clear()
@@ -76,7 +76,7 @@ class DocumentWriter:
         self._mark_spacer()
 
     def rewrite(self, formats: Formats) -> None:
-        """Write everything anew with other formats."""
+        """Write everything again with other formats."""
         blocks = [written.block for written in self._written]
         num_frozen, held = self._num_frozen, list(self._held)
         cursor = QTextCursor(self._document)
@@ -88,10 +88,10 @@ class DocumentWriter:
         self._num_frozen, self._held = num_frozen, held
 
     def show_tail(self, blocks: Sequence[MarkdownBlock]) -> None:
-        """Make the part after the frozen blocks equal to these blocks.
+        """Replace the blocks after the frozen ones.
 
         Args:
-            blocks: All blocks after the frozen ones.
+            blocks: The new blocks.
         """
         wanted = (*self._held, *blocks)
         cursor = QTextCursor(self._document)
@@ -111,7 +111,7 @@ class DocumentWriter:
         cursor.endEditBlock()
 
     def freeze(self, num_blocks: int) -> None:
-        """Promise that so many more blocks won't change."""
+        """Freeze further blocks, which won't change any more."""
         end = self._num_frozen + len(self._held) + num_blocks
         self._held.clear()
         # An empty block can't stay when what follows it is cut off: it would inherit its format.
@@ -157,7 +157,7 @@ class DocumentWriter:
         return num_same
 
     def _cut(self, num_kept: int) -> None:
-        """Remove all blocks but the first ones, and empty paragraphs at the new end."""
+        """Remove all blocks except the first ones, and empty paragraphs at the new end."""
         while 0 < num_kept < len(self._written) and _is_empty(self._written[num_kept - 1].block):
             num_kept -= 1
         if num_kept >= len(self._written):
@@ -173,7 +173,7 @@ class DocumentWriter:
         del self._written[num_kept:]
 
     def _patch(self, written: _Written, block: MarkdownBlock) -> bool:
-        """Turn the last block of the document into another of its kind, if that can be done."""
+        """Change the last block of the document into another of its kind, if possible."""
         if not _can_become(written.block, block):
             return False
         lines = spans_of_block(block, self._tokens, written.block, written.lines)
@@ -218,7 +218,7 @@ class DocumentWriter:
         self._written.append(_Written(block, start, on_spacer, first_line, lines))
 
     def _begin_block(self, cursor: QTextCursor) -> None:
-        """Move to a fresh block, which is the spacer if there is one."""
+        """Move to a new block, which is the spacer if there is one."""
         if not self._on_spacer:
             cursor.insertBlock(self._formats.spacer())
 
@@ -258,7 +258,7 @@ class DocumentWriter:
 
 
 def _can_become(old: MarkdownBlock, new: MarkdownBlock) -> bool:
-    """Whether a written block can be turned into another by changing its lines alone."""
+    """Whether a written block can be changed into another by its lines alone."""
     if old.place != new.place:
         return False
     match old, new:

@@ -1,1 +1,1 @@
-"""Other programs use the window's model: the switch, the address, and requests as they come."""
+"""The page of the server, by which other programs use the window's model."""

@@ -1,4 +1,4 @@
-"""The requests that came, as a table."""
+"""Model of the server's requests."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 class RequestsModel(QAbstractTableModel):
-    """Requests, the latest first; none of their texts."""
+    """Requests, the latest first, without their texts."""
 
     def __init__(self) -> None:
         super().__init__()
         self._records: deque[RequestRecord] = deque()
 
     def add(self, record: RequestRecord) -> None:
-        """A request is over."""
+        """Add a finished request."""
         if len(self._records) == MOST_REQUESTS:
             last = MOST_REQUESTS - 1
             self.beginRemoveRows(QModelIndex(), last, last)

@@ -1,4 +1,4 @@
-"""The switch that lets other programs use the model, and what they asked."""
+"""The page of the server: switch, address, requests."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ _REQUEST_COLUMN = 1
 
 
 class ServerDialog(QDialog):
-    """Turns the server on and off, shows where it is, and lists requests without their texts.
+    """Dialog that switches the server, shows its address, and lists requests without their texts.
 
     Attributes:
-        switch: On or off.
-        port_box: Where it listens; fixed while it is on.
-        address_edit: What clients need.
-        copy_button: Copies that.
-        note: What it is, or why it isn't on.
+        switch: Switches the server on and off.
+        port_box: Its port; disabled while it is on.
+        address_edit: Its base URL for clients.
+        copy_button: Copies the URL.
+        note: Its state, or why it isn't on.
         requests: The latest requests.
 
     Signals:
-        switched: It is to be on, or off.
-        port_chosen: Another port is wanted.
+        switched: The user switches it on or off.
+        port_chosen: The user sets another port.
     """
 
     switched = Signal(bool)
     port_chosen = Signal(int)
 
     def __init__(self, switch: ServerSwitch, parent: QWidget | None = None) -> None:
-        """Show a server.
+        """Create the dialog.
 
         Args:
             switch: Turns it on and off.
-            parent: The window above.
+            parent: Parent widget.
         """
         super().__init__(parent)
         self.setWindowTitle(self.tr("Server"))
@@ -80,7 +80,7 @@ class ServerDialog(QDialog):
         self._show()
 
     def show_port(self, port: int) -> None:
-        """Show where it listens."""
+        """Show the port."""
         self.port_box.setValue(port)
 
     def _make_table(self) -> QTableView:

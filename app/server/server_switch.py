@@ -1,4 +1,4 @@
-"""The window's server: turned on and off, and what it tells."""
+"""Switch of the window's server, with its state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.errors import MedusaError
 
 
 class ServerPhase(Enum):
-    """How far a server is."""
+    """Phase of a server."""
 
     OFF = "off"
     STARTING = "starting"
@@ -23,12 +23,12 @@ class ServerPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What is known of the server.
+    """State of the server.
 
     Attributes:
-        phase: How far it is.
-        address: Where it listens; empty unless it is on.
-        problem: Why it can't be; None unless it failed.
+        phase: Its phase.
+        address: Its base URL; empty unless it is on.
+        problem: Its error; None unless it failed.
     """
 
     phase: ServerPhase = ServerPhase.OFF
@@ -37,13 +37,13 @@ class ServerStatus:
 
 
 class ServerEvents(QObject):
-    """What a server tells, in the window's thread whichever thread it runs in.
+    """Events of a server, emitted in the window's thread.
 
     Signals:
-        ready: It listens at this address.
-        failed: It can't serve, as a `MedusaError`.
-        served: A request is over, as a `RequestRecord`.
-        model_wanted: A program asks for the model, which sleeps.
+        ready: It listens at an address.
+        failed: It failed with a `MedusaError`.
+        served: A request has ended, as a `RequestRecord`.
+        model_wanted: A request needs the sleeping model.
     """
 
     ready = Signal(str)
@@ -53,13 +53,13 @@ class ServerEvents(QObject):
 
 
 class RunningServer(Protocol):
-    """What serves."""
+    """Interface of a server."""
 
     def start(self) -> None:
         """Start the server; `ready` or `failed` is emitted afterwards."""
 
     def stop(self) -> None:
-        """End it; answers under way are cancelled."""
+        """Stop the server, and cancel its requests."""
 
 
 # Makes a server for a port; raises MedusaError where it can't.
@@ -70,12 +70,12 @@ class ServerSwitch(QObject):
     """Turns the server on and off.
 
     Attributes:
-        status: What is known of it.
+        status: State of the server.
 
     Signals:
-        changed: The status is another one.
-        served: A request is over, as a `RequestRecord`.
-        model_wanted: A program asks for the model, which sleeps.
+        changed: The state changed.
+        served: A request has ended, as a `RequestRecord`.
+        model_wanted: A request needs the sleeping model.
     """
 
     changed = Signal()
@@ -83,10 +83,10 @@ class ServerSwitch(QObject):
     model_wanted = Signal()
 
     def __init__(self, make_server: MakeServer) -> None:
-        """Keep a server that is off.
+        """Create the switch; the server is off.
 
         Args:
-            make_server: Makes a server for a port.
+            make_server: Creates a server for a port.
         """
         super().__init__()
         self._make_server = make_server
@@ -97,11 +97,11 @@ class ServerSwitch(QObject):
 
     @property
     def is_on(self) -> bool:
-        """It serves, or is about to."""
+        """Whether the server is on or starting."""
         return self.status.phase in (ServerPhase.STARTING, ServerPhase.ON)
 
     def turn_on(self, port: int) -> None:
-        """Serve at a port of this computer, unless it serves there already."""
+        """Start the server at a local port, unless it runs there already."""
         if self._server is not None:
             if port == self._port:
                 return
@@ -123,7 +123,7 @@ class ServerSwitch(QObject):
         self._server.start()
 
     def turn_off(self) -> None:
-        """Serve no longer; answers that programs wait for are cancelled."""
+        """Stop the server, and cancel its requests."""
         server = self._forget()
         if server is not None:
             server.stop()
@@ -139,7 +139,7 @@ class ServerSwitch(QObject):
             self._become(ServerStatus(ServerPhase.FAILED, problem=error))
 
     def _forget(self) -> RunningServer | None:
-        """Hear no more of a server."""
+        """Disconnect from a server."""
         server, self._server = self._server, None
         if self._events is not None:
             self._events.ready.disconnect(self._show_ready)

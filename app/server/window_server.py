@@ -1,4 +1,4 @@
-"""The server of a window: it shares the engine, and wakes a model that sleeps."""
+"""The window's server, which shares its engine and wakes its sleeping model."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from medusa_core.server.shared_engine import SharedEngine, SleepingModel
 
 
 class WindowServer:
-    """Serves the window's model at a port that only this computer reaches."""
+    """Server of the window's model at a local port."""
 
     def __init__(self, shared: SharedEngine, port: int, events: ServerEvents) -> None:
-        """Prepare a server.
+        """Create a server that isn't started.
 
         Args:
             shared: The engine.
-            port: Where to listen.
-            events: Learn what becomes of it.
+            port: Its port.
+            events: Receives its events.
         """
         self._events = events
         self._server = Server(
@@ -36,6 +36,6 @@ class WindowServer:
         self._thread = ServerThread(self._server, events.ready.emit, events.failed.emit)
 
     def stop(self) -> None:
-        """End it; safe to call twice."""
+        """Stop the server; safe to call twice."""
         if self._thread is not None:
             self._thread.stop()

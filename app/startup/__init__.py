@@ -1,1 +1,1 @@
-"""What happens before and beside the window: logs, crashes, one instance, garbage; no page."""
+"""Services of the process beside the window: logs, crashes, single instance, garbage collection."""

@@ -1,4 +1,4 @@
-"""Notices at a start that the last run ended by itself, however hard."""
+"""Detects at a start that the last run crashed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ LAST_DUMP_NAME = "crash-last.log"
 
 
 class CrashGuard:
-    """A marker that a clean end removes, and a file for what Python was doing at a hard one.
+    """Marker file that a clean exit removes, and a file for tracebacks of crashes.
 
     Attributes:
-        last_dump: What the last hard end left.
+        last_dump: Tracebacks of the last crash.
     """
 
     def __init__(self, state: Path, logs: Path) -> None:
         """Prepare; nothing is written yet.
 
         Args:
-            state: Where the marker lies.
-            logs: Where the dump lies.
+            state: Folder of the marker.
+            logs: Folder of the tracebacks.
         """
         self._marker = state / MARKER_NAME
         self._dump = logs / DUMP_NAME
@@ -34,10 +34,10 @@ class CrashGuard:
         self._file: IO[str] | None = None
 
     def begin(self) -> bool:
-        """Mark that a run has begun.
+        """Set the marker.
 
         Returns:
-            Whether the one before had no clean end.
+            Whether the last run crashed.
         """
         try:
             has_crashed = self._marker.exists()
@@ -54,7 +54,7 @@ class CrashGuard:
         return has_crashed
 
     def end(self) -> None:
-        """Mark that the run ended as it should."""
+        """Remove the marker at a clean exit."""
         if self._file is not None:
             faulthandler.disable()
             self._file.close()

@@ -1,4 +1,4 @@
-"""Tells when a window can be seen."""
+"""Signals the first paint of a window."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 
 
 class FirstPaint(QObject):
-    """Tells when a window has been painted for the first time.
+    """Event filter that signals the first paint of a window.
 
     Signals:
         painted: The window is visible.

@@ -1,7 +1,7 @@
-"""Collects cyclic garbage in the window's thread alone.
+"""Collects cyclic garbage only in the window's thread.
 
-Python collects in whichever thread happens to allocate. A cycle may hold widgets and timers, and Qt
-must not lose those in the engine's thread or in one that hashes a download.
+Python collects in whichever thread allocates. A cycle may include widgets and timers, which Qt
+must not delete in another thread.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _WHOLE_EVERY = 30  # collections of the young between two of everything
 
 
 class GcScheduler(QObject):
-    """Takes over from Python's own collector while it lives.
+    """Replaces Python's automatic collection while it runs.
 
     Args:
-        is_busy: Whether something goes on that must not stall: a whole collection waits meanwhile.
+        is_busy: Returns whether something runs that must not stall, which delays full collections.
     """
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
@@ -31,19 +31,19 @@ class GcScheduler(QObject):
         self._timer.timeout.connect(self.collect)
 
     def start(self) -> None:
-        """Collect here from now on, and nowhere else."""
+        """Replace automatic collection."""
         gc.disable()
         self._timer.start()
 
     def stop(self) -> None:
-        """Let Python collect by itself again."""
+        """Restore automatic collection."""
         self._timer.stop()
         gc.enable()
 
     def collect(self) -> None:
-        """Collect young garbage; now and then, while nothing goes on, all of it.
+        """Collect the young generation; sometimes, when idle, all generations.
 
-        All of it takes 75 ms where the recordings are full.
+        A full collection takes 75 ms with full recordings.
         """
         is_due = self._num_young >= _WHOLE_EVERY and not self._is_busy()
         self._num_young = 0 if is_due else self._num_young + 1

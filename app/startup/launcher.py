@@ -1,4 +1,4 @@
-"""Tells the launcher of a system package that the window came up: it counts starts that fail."""
+"""Tells the launcher of a system package, which counts failed starts, that the window is up."""
 
 from __future__ import annotations
 

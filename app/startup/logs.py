@@ -1,4 +1,4 @@
-"""Where the window tells what went wrong: a file, and the window itself."""
+"""Logs to a file, and shows uncaught errors in the window."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ShowError = Callable[[str, str], object]
 
 
 class PrivateFileHandler(RotatingFileHandler):
-    """Log files that only their user can read: with DEBUG they hold prompts and answers."""
+    """Log files that only their user can read, since DEBUG logs prompts and answers."""
 
     def _open(self) -> TextIOWrapper:
         stream = super()._open()
@@ -45,8 +45,8 @@ def start_logging(folder: Path, *, is_verbose: bool) -> Path:
     """Log to a file, warnings to the terminal as well.
 
     Args:
-        folder: Where the file goes; if it can't be written, only the terminal is left.
-        is_verbose: DEBUG too, which holds prompts and answers.
+        folder: Folder of the file; if it can't be written, only the terminal is used.
+        is_verbose: Whether to log DEBUG, which includes prompts and answers.
 
     Returns:
         The file.
@@ -80,8 +80,8 @@ def show_uncaught_errors(show: ShowError, log_path: Path) -> None:
     """Log errors that nobody caught and show them, instead of ending the window.
 
     Args:
-        show: Takes a message and a hint; called in the thread of the window only.
-        log_path: Named in the hint.
+        show: Called with a message and a hint, in the window's thread.
+        log_path: Log file, which the hint names.
     """
 
     def in_window(

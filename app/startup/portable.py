@@ -1,4 +1,4 @@
-"""The folder of a portable program, looked at before anything is kept there."""
+"""Checks the data folder of a portable program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medusa_core.errors import StorageError
 
 
 def home_problem() -> str | None:
-    """Why `MEDUSA_HOME` can't be used, and what to do; None where it can, or isn't set."""
+    """Return why `MEDUSA_HOME` can't be used, and what to do; None if it can, or isn't set."""
     try:
         prepare_home()
     except StorageError as error:
@@ -21,7 +21,7 @@ def home_problem() -> str | None:
 
 
 def show_problem(problem: str, platform: str | None) -> None:
-    """Say it in a window, too: who starts this from an icon sees no terminal."""
+    """Show it in a message box, since a start by an icon has no terminal."""
     qt = QApplication([sys.argv[0], *(("-platform", platform) if platform else ())])
     if qt.platformName() not in SCREENLESS:
         QMessageBox.critical(None, "Medusa Chat", problem)

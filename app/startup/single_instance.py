@@ -1,4 +1,4 @@
-"""One window for each data directory: a second start raises the first one's."""
+"""One instance for each data folder: a second start raises the first one's window."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_BYTES = 1 << 16  # of what a second start may say
 
 
 class SingleInstance(QObject):
-    """The lock of a data directory, and the socket that the holder listens on.
+    """Lock of a data folder, and the local socket of its holder.
 
-    A lock whose process is gone is taken over. Where no lock can be written, as on a read-only
+    The lock of a dead process is taken over. Where no lock can be written, as on a read-only
     disk, the application runs without one.
 
     Signals:
-        raise_requested: Somebody started the application once more.
-        open_requested: They named a model (a `Path`) with it.
+        raise_requested: The application was started again.
+        open_requested: It was started again with a model (a `Path`).
     """
 
     raise_requested = Signal()
@@ -37,7 +37,7 @@ class SingleInstance(QObject):
         """Prepare; nothing is locked yet.
 
         Args:
-            folder: Where the lock lies; there is one instance for each such folder.
+            folder: Data folder.
         """
         super().__init__()
         self._folder = folder
@@ -50,7 +50,7 @@ class SingleInstance(QObject):
         self._name = f"medusa-chat-{digest[:16]}"
 
     def take(self) -> bool:
-        """Become the instance of this folder; False where another one is."""
+        """Acquire the lock; returns False if another instance holds it."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -67,10 +67,10 @@ class SingleInstance(QObject):
         return True
 
     def raise_other(self, model: Path | None = None) -> bool:
-        """Ask the other instance to show its window, and to open a model if one is named.
+        """Ask the other instance to show its window, and to open a model.
 
         Returns:
-            Whether it answers.
+            Whether it has answered.
         """
         socket = QLocalSocket()
         socket.connectToServer(self._name)
@@ -82,7 +82,7 @@ class SingleInstance(QObject):
         return has_gone
 
     def release(self) -> None:
-        """Let another instance take the folder."""
+        """Release the lock."""
         self._server.close()
         self._lock.unlock()
 
@@ -95,7 +95,7 @@ class SingleInstance(QObject):
             self.raise_requested.emit()
 
     def _hear(self, socket: QLocalSocket) -> None:
-        """Take what a second start has said."""
+        """Receive the message of a second start."""
         said = bytes(socket.readAll().data())
         socket.deleteLater()
         if model := said.removeprefix(_RAISE):

@@ -1,4 +1,4 @@
-"""Where the program speaks before there is a window: a terminal, or none on Windows."""
+"""Standard streams, and messages before there is a window."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ERROR_ICON = 0x10
 
 
 def provide_streams() -> None:
-    """Give standard streams to a program that Windows started without a terminal.
+    """Create standard streams for a program without a terminal on Windows.
 
-    There they are None, which libraries that print don't expect.
+    There they are None, on which libraries that print fail.
     """
     if sys.stdout is None:
         sys.stdout = _nowhere()
@@ -24,7 +24,7 @@ def provide_streams() -> None:
 
 
 def tell_problem(problem: str) -> None:
-    """Say why there will be no window: on the terminal, or in a box where there is none."""
+    """Say why no window opens: on the terminal, or in a message box without one."""
     sys.stderr.write(f"{problem}\n")
     if sys.platform == "win32" and getattr(sys.stderr, "name", "") == os.devnull:
         ctypes.windll.user32.MessageBoxW(None, problem, _TITLE, _ERROR_ICON)

@@ -22,7 +22,7 @@ _PATIENCE_S = 3.0
 
 
 def screen_problem(platform: str | None) -> str | None:
-    """Why there is no screen to open a window on.
+    """Return why no window can be opened.
 
     Args:
         platform: Qt's platform plugin, if the user named one.
@@ -53,7 +53,7 @@ def screen_problem(platform: str | None) -> str | None:
 
 
 def qt_problem(error: ImportError) -> str:
-    """What to do when Qt can't be imported."""
+    """Return what to do if Qt can't be imported."""
     if "PySide6" not in str(error) and ".so" not in str(error):
         raise error
     if ".so" in str(error):

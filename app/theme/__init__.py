@@ -1,1 +1,1 @@
-"""How the application looks: colours, fonts, icons, style sheet; a source's colour is its own."""
+"""Appearance of the application: colours, fonts, icons, style sheet."""

@@ -1,4 +1,4 @@
-"""What the window looks like now: theme, zoom, icons; told to everyone who draws."""
+"""Current appearance of the window: theme, zoom, icons, marks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.theme.tokens import CONTRAST, DARK, LIGHT, MarkColour, Theme
 
 
 class ThemeChoice(str, Enum):
-    """Which theme the user wants."""
+    """The user's choice of a theme."""
 
     SYSTEM = "system"
     LIGHT = "light"
@@ -32,25 +32,25 @@ class ThemeChoice(str, Enum):
 
 
 class Appearance(QObject):
-    """The looks of the application.
+    """Appearance of the application.
 
     Attributes:
-        choice: What the user asked for.
-        theme: The colours that follow from it.
-        scale: Sizes under the user's zoom.
-        legend: Who drafts, and how their tokens are marked.
+        choice: The user's choice of a theme.
+        theme: Colours of that theme.
+        scale: Sizes at the user's zoom.
+        legend: Names and marks of drafters.
         marking: Which tokens of answers are marked.
 
     Signals:
-        changed: Theme or zoom are other ones now; draw again.
-        marking_changed: `marking` has another value; draw answers again.
+        changed: Theme or zoom changed.
+        marking_changed: `marking` changed.
     """
 
     changed = Signal()
     marking_changed = Signal()
 
     def __init__(self, resources: Path) -> None:
-        """Have the looks of the first start, which `use` applies.
+        """Create the default appearance, which `use` applies.
 
         Args:
             resources: Folder of fonts, icons and styles.
@@ -81,12 +81,12 @@ class Appearance(QObject):
         zoom: float | None = None,
         family: str | None = None,
     ) -> None:
-        """Use other looks; what isn't given stays as it is.
+        """Change the appearance; None keeps a value.
 
         Args:
             choice: The theme.
-            zoom: The size; 1 is the normal one.
-            family: Font of all text but code; empty for the shipped one.
+            zoom: Zoom factor; 1 is normal.
+            family: Font of all text except code; empty for the bundled one.
         """
         self.choice = choice or self.choice
         self.theme = self._chosen()
@@ -110,17 +110,17 @@ class Appearance(QObject):
         self.changed.emit()
 
     def mark_tokens(self, marking: Marking) -> None:
-        """Choose which tokens of answers are marked."""
+        """Set which tokens of answers are marked."""
         if marking is not self.marking:
             self.marking = marking
             self.marking_changed.emit()
 
     def mark(self, mark: Mark) -> MarkColour:
-        """How tokens with a mark are coloured."""
+        """Return the colours of a mark."""
         return self.theme.mark(self.legend.colour(mark))
 
     def icon(self, name: str, colour: str, em: float = 1.3) -> QIcon:
-        """An icon in a colour of the theme, sized in font units."""
+        """Return an icon in a colour of the theme, sized in font units."""
         return self._icons.icon(name, colour, self.scale.px(em))
 
     def _chosen(self) -> Theme:
@@ -136,12 +136,12 @@ class Appearance(QObject):
 
 @cache
 def _take_fusion() -> None:
-    """Take Qt's own style; once, since every widget that there is would be styled anew."""
+    """Set Qt's Fusion style, once, since that restyles every widget."""
     QApplication.setStyle("Fusion")
 
 
 def theme_of_system(scheme: Qt.ColorScheme, contrast: Qt.ContrastPreference) -> Theme:
-    """The theme for what the user has told the system: more contrast comes first."""
+    """Return the theme for the system's settings; high contrast takes priority."""
     if contrast is Qt.ContrastPreference.HighContrast:
         return CONTRAST
     return DARK if scheme is Qt.ColorScheme.Dark else LIGHT
@@ -151,7 +151,7 @@ _THEMES = {ThemeChoice.LIGHT: LIGHT, ThemeChoice.DARK: DARK, ThemeChoice.CONTRAS
 
 
 def _palette(theme: Theme) -> QPalette:
-    """The few roles that a style sheet can't reach."""
+    """Return the palette of roles that the style sheet can't set."""
     palette = QPalette()
     for role, colour in (
         (QPalette.ColorRole.Window, theme.window),

@@ -21,7 +21,7 @@ ZOOM_STEP = 0.1
 
 @cache
 def load_fonts(folder: Path) -> None:
-    """Make the fonts of a folder known to Qt; a broken file costs its looks only."""
+    """Register the fonts of a folder; broken files are ignored."""
     for path in sorted(folder.glob("*.[ot]tf")):
         if QFontDatabase.addApplicationFont(str(path)) < 0:
             log.warning("The font %s can't be read; another one is used.", path.name)
@@ -30,11 +30,11 @@ def load_fonts(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FontScale:
-    """Sizes that follow the user's zoom.
+    """Font sizes and lengths at the user's zoom.
 
     Attributes:
         zoom: 1.0 for the normal size.
-        family: Font of all text but code.
+        family: Font of all text except code.
     """
 
     zoom: float = 1.0
@@ -42,30 +42,30 @@ class FontScale:
 
     @property
     def point_size(self) -> float:
-        """Size of running text, in points."""
+        """Size of body text in points."""
         return BASE_POINT_SIZE * self.zoom
 
     def font(self, relative: float = 1.0, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
-        """The text font at a size relative to running text."""
+        """Return the text font at a size relative to body text."""
         font = QFont(self.family)
         font.setPointSizeF(self.point_size * relative)
         font.setWeight(weight)
         return font
 
     def px(self, em: float) -> int:
-        """A length given in heights of running text, in device-independent pixels."""
+        """Convert a length in heights of body text to device-independent pixels."""
         return max(1, round(em * _height(self) / 1.21))
 
     def zoomed(self, steps: int) -> FontScale:
-        """The scale so many zoom steps away, within the limits."""
+        """Return the scale some zoom steps away, within the limits."""
         return self.zoomed_to(round(self.zoom + steps * ZOOM_STEP, 2))
 
     def zoomed_to(self, zoom: float) -> FontScale:
-        """The scale at a zoom, within the limits."""
+        """Return the scale at a zoom factor, within the limits."""
         return replace(self, zoom=min(MAX_ZOOM, max(MIN_ZOOM, zoom)))
 
 
 @cache
 def _height(scale: FontScale) -> float:
-    """Height of running text, which drawing asks for a hundred times."""
+    """Return the height of body text; cached, since drawing needs it often."""
     return QFontMetricsF(scale.font()).height()

@@ -19,7 +19,7 @@ class IconSet:
     """Icons of one folder.
 
     Attributes:
-        folder: Where the SVG files lie.
+        folder: Folder of the SVG files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,12 +27,12 @@ class IconSet:
         self._drawn: dict[tuple[str, str, int], QIcon] = {}
 
     def icon(self, name: str, colour: str, size_px: int) -> QIcon:
-        """An icon in one colour.
+        """Return an icon in a colour.
 
         Args:
             name: File name without its extension.
             colour: "#rrggbb".
-            size_px: Side, in device-independent pixels.
+            size_px: Size in device-independent pixels.
         """
         key = (name, colour, size_px)
         if key not in self._drawn:
@@ -49,7 +49,7 @@ class IconSet:
         return icon
 
     def pixmap(self, name: str, colour: str, size_px: int, ratio: float) -> QPixmap:
-        """The same as a picture for a screen with this pixel ratio."""
+        """Return an icon as a pixmap for a screen's pixel ratio."""
         return _render(self._renderer(name, colour), size_px, ratio)
 
     def _renderer(self, name: str, colour: str) -> QSvgRenderer:

@@ -1,4 +1,4 @@
-"""What the engine calls its sources of drafts and its rules, and how their marks look."""
+"""Names of the engine's sources and rules, and the appearance of their marks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from medusa_core.messages import RuleChoice, SourceInfo, TokenSource
 
 
 class Mark(NamedTuple):
-    """How an accepted token is marked: by the source that drafted it, and from how far.
+    """Mark of an accepted token: the source and depth of its draft.
 
     Attributes:
-        source: The source's name in the engine.
-        depth: Tokens behind the decided one, from 1; 0 where it doesn't matter.
+        source: Name of the source in the engine.
+        depth: Depth in the tree, from 1; 0 if the source isn't numbered.
     """
 
     source: str
@@ -23,21 +23,21 @@ class Mark(NamedTuple):
 
 
 def marks_of(source: TokenSource) -> tuple[Mark, ...]:
-    """Marks of all who proposed a token; none for what the target chose itself."""
+    """Return the marks of all sources that drafted a token; none for the target's own."""
     return tuple(Mark(name, source.head) for name in source.proposers)
 
 
 def mark_of(source: TokenSource) -> Mark | None:
-    """How a token is marked: as the first of those who proposed it; None for the target's own."""
+    """Return the mark of a token's first source; None for the target's own."""
     return next(iter(marks_of(source)), None)
 
 
 class Legend:
-    """What came with the models that were loaded; a name it doesn't know stands for itself.
+    """Names of sources and rules of the loaded models; unknown names are shown as they are.
 
     Attributes:
-        specials: Names of the loaded model's tokens without a text; empty for an answer's end.
-        serving: Names of the sources that can draft for that model; None for all.
+        specials: Names of the loaded model's special tokens; empty for those that end an answer.
+        serving: Names of the sources that can draft for the model; None for all.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Legend:
 
     @property
     def block_sources(self) -> tuple[str, ...]:
-        """Names of those that draw all places of a step in one pass, serving the model or not."""
+        """Names of sources that draft a block in one pass, for this model or not."""
         return tuple(info.name for info in self._infos.values() if info.draws_block)
 
     @property
@@ -72,32 +72,32 @@ class Legend:
         specials: Mapping[int, str] = MappingProxyType({}),
         serving: frozenset[str] | None = None,
     ) -> None:
-        """Take what came with a model; names that came with an earlier one stay known."""
+        """Add the names of a model; names of earlier models are kept."""
         self.specials, self.serving = specials, serving
         self._infos |= {info.name: info for info in sources}
         self._rules |= {rule.name: rule for rule in rules}
 
     def rule(self, name: str) -> RuleChoice:
-        """A rule."""
+        """Return a rule by name."""
         unknown = RuleChoice(name, name, "", is_exact=False, draws=True)
         return self._rules.get(name) or unknown
 
     def info(self, name: str) -> SourceInfo:
-        """How a source is shown."""
+        """Return the description of a source."""
         return self._infos.get(name) or SourceInfo(name, name, name, name, ("grey",), "wave")
 
     def kind(self, mark: Mark) -> Mark:
-        """The mark under which a token counts: of a source that isn't numbered, one for all."""
+        """Return the mark for counting: one for all depths if the source isn't numbered."""
         return mark if self.info(mark.source).is_numbered else Mark(mark.source, 0)
 
     def place(self, mark: Mark) -> tuple[int, int]:
-        """Where a mark stands among all."""
+        """Return the position of a mark in the legend."""
         names = list(self._infos)
         known = mark.source in self._infos
         return names.index(mark.source) if known else len(names), mark.depth
 
     def name(self, mark: Mark) -> str:
-        """A mark in words, such as "head 2" or "suffix"."""
+        """Return the name of a mark, such as "head 2" or "suffix"."""
         info = self.info(mark.source)
         return (
             f"{setting_text(info.label)} {mark.depth}"
@@ -106,11 +106,11 @@ class Legend:
         )
 
     def badge(self, mark: Mark) -> str:
-        """A short name, such as "h2" or "suffix"."""
+        """Return the short name of a mark, such as "h2" or "suffix"."""
         info = self.info(mark.source)
         return f"{info.badge}{mark.depth}" if info.is_numbered else info.badge
 
     def colour(self, mark: Mark) -> str:
-        """The name of its colour in the palette."""
+        """Return the name of a mark's colour in the palette."""
         colours = self.info(mark.source).colours
         return colours[max(0, mark.depth - 1) % len(colours)]

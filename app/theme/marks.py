@@ -1,4 +1,4 @@
-"""The looks of an answer's text, from the theme."""
+"""Style of an answer's text, from the theme."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CODE_SIZE = 0.93
 def mark_style(
     theme: Theme, scale: FontScale, legend: Legend, marking: Marking = Marking.HEADS
 ) -> MarkStyle:
-    """Colours and fonts of answers in a theme at a zoom, with the marks of some sources."""
+    """Return the style of answers for a theme, a zoom and the marks of a legend."""
     return MarkStyle(
         text=theme.text,
         muted=theme.muted,

@@ -15,7 +15,7 @@ ACCEPTED = Mark("", 0)  # where whoever drafted a token has the same mark
 
 
 class Marking(str, Enum):
-    """How much of where tokens came from is shown."""
+    """Which tokens are marked, and how."""
 
     OFF = "off"
     ACCEPTED = "accepted"
@@ -23,7 +23,7 @@ class Marking(str, Enum):
 
 
 class Ink(str, Enum):
-    """What a piece of code is, as far as its colour goes."""
+    """Syntax class of code, which has a colour."""
 
     PLAIN = "plain"
     KEYWORD = "keyword"
@@ -35,7 +35,7 @@ class Ink(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class CodeInks:
-    """Foreground colours in code, as "#rrggbb"."""
+    """Foreground colours of code, as "#rrggbb"."""
 
     keyword: str
     string: str
@@ -46,22 +46,22 @@ class CodeInks:
 
 @dataclass(frozen=True, slots=True)
 class MarkStyle:
-    """Everything that an answer's look depends on; colours are "#rrggbb".
+    """Style of an answer; colours are "#rrggbb".
 
     Attributes:
-        text: Words.
-        muted: Quotations and the text that stands for a picture.
-        link: Links; they have no underline, which belongs to the marks.
+        text: Text.
+        muted: Quotations, and alternative texts of pictures.
+        link: Links, which aren't underlined, since marks are.
         rule: Lines of tables.
-        code_background: Behind code, in the line or as a block.
-        palette: Tint and underline of marks, by the names of their colours.
-        legend: Says whose marks are which.
-        inks: Colours of code.
+        code_background: Background of code.
+        palette: Tint and underline of marks, by name of their colour.
+        legend: Names and marks of drafters.
+        inks: Colours of syntax classes.
         text_families: Font families, best first.
         mono_families: Font families of code, best first.
         text_size_pt: Size of the text.
         mono_size_pt: Size of code.
-        marking: Which tokens are marked, and by what.
+        marking: Which tokens are marked, and how.
     """
 
     text: str
@@ -79,15 +79,15 @@ class MarkStyle:
     marking: Marking = Marking.HEADS
 
     def tint(self, mark: Mark) -> str:
-        """Background of tokens with a mark."""
+        """Return the background of a mark."""
         return self._colours(mark)[0]
 
     def underline(self, mark: Mark) -> str:
-        """Underline of tokens with a mark."""
+        """Return the underline's colour of a mark."""
         return self._colours(mark)[1]
 
     def line(self, mark: Mark) -> str:
-        """How they are underlined: solid, dash, dot, dash-dot or wave."""
+        """Return the underline's style of a mark: solid, dash, dot, dash-dot or wave."""
         return self.legend.info(mark.source).line if mark != ACCEPTED else "solid"
 
     def _colours(self, mark: Mark) -> tuple[str, str]:
@@ -97,7 +97,7 @@ class MarkStyle:
         return self.palette.get(self.legend.colour(mark), plain)
 
     def ink(self, ink: Ink) -> str:
-        """Foreground of a piece of code."""
+        """Return the foreground of a syntax class."""
         match ink:
             case Ink.KEYWORD:
                 return self.inks.keyword

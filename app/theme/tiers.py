@@ -1,4 +1,4 @@
-"""Colours of the places in which something may lie."""
+"""Colours of tiers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from medusa_core.messages import Tier
 
 
 def tier_colour(tier: Tier, theme: Theme) -> str:
-    """The colour of a tier: on the device that of weights in the bar of its memory."""
+    """Return the colour of a tier; the device's is that of weights in the memory bar."""
     if tier is Tier.DEVICE:
         return theme.series(1).line
     return theme.series(8 if tier is Tier.MEMORY else 7).line

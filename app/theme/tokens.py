@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor
 
 @dataclass(frozen=True, slots=True)
 class MarkColour:
-    """How something is marked, such as the tokens that one head drafted.
+    """Colours of a mark, such as that of a head's tokens.
 
     Attributes:
         tint: Background behind the text, as "#rrggbb".
@@ -31,31 +31,31 @@ class Theme:
 
     Attributes:
         name: `light`, `dark` or `contrast`.
-        window: Behind everything.
+        window: Background of the window.
         surface: Header, strip and composer.
         raised: Buttons and pickers.
-        hover: The same under the mouse.
+        hover: Their colour under the mouse.
         border: Hairlines around them.
-        text: Words that are read.
-        muted: Words that may be skipped; still at least 4.5:1.
-        disabled: Words of what can't be used now; to be told from both, and still seen.
-        accent: The one colour that asks for action.
-        accent_hover: The same under the mouse.
+        text: Main text.
+        muted: Secondary text; at least 4.5:1.
+        disabled: Text of disabled controls; distinct from both, and still visible.
+        accent: Colour of primary actions.
+        accent_hover: Their colour under the mouse.
         on_accent: Text and icons on it.
-        bubble: Behind what the user wrote.
-        code: Behind code.
+        bubble: Background of the user's messages.
+        code: Background of code.
         link: Links in answers.
-        agreed: What the target agreed to, whoever drafted it.
+        agreed: Accepted tokens of any drafter.
         danger: Line and icon of an error.
-        danger_surface: Behind the words of an error.
-        selection: Behind selected text.
+        danger_surface: Background of an error.
+        selection: Background of selected text.
         target_bar: Bars of tokens that the target chose itself.
-        code_keyword: Keywords in code; like the other inks of code, read on every tint.
+        code_keyword: Keywords in code; readable on every tint, like the other colours of code.
         code_string: Strings in code.
         code_comment: Comments in code.
         code_number: Numbers in code.
         code_name: Names that code defines.
-        palette: Colours of marks and curves, by name; sources of drafts name theirs.
+        palette: Colours of marks and curves, by the names that sources declare.
     """
 
     name: str
@@ -91,12 +91,12 @@ class Theme:
         return contrast(self.text, "#000000") > contrast(self.text, "#ffffff")
 
     def series(self, number: int) -> MarkColour:
-        """Colour of the first, second, ... of several things that are drawn together."""
+        """Return the colour of a series by its number."""
         colours = tuple(self.palette.values())
         return colours[(number - 1) % len(colours)]
 
     def mark(self, colour: str) -> MarkColour:
-        """The colour of that name; the first for a name that isn't known."""
+        """Return the colour with a name; the first for an unknown name."""
         return self.palette.get(colour) or self.series(1)
 
 

@@ -1,1 +1,1 @@
-"""Small widgets that several rooms use, and none of which knows the engine."""
+"""Small widgets that several rooms use; they don't know the engine."""

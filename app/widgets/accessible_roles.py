@@ -1,4 +1,4 @@
-"""What painted widgets are to those who listen: Qt would take them for nothing but room."""
+"""Accessible roles of painted widgets, which have none by default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUPS = frozenset({"ConversationView", "ErrorBoard", "MemoryBar", "QKeySequence
 
 
 class Picture(QAccessibleWidget):
-    """A drawing with a name and a description; what it is made of says nothing by itself."""
+    """Accessible interface of a drawing: a name and a description, without children."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget, QAccessible.Role.Chart, "")
@@ -30,7 +30,7 @@ class Picture(QAccessibleWidget):
 
 
 def role_of(class_name: str, widget: QObject) -> QAccessibleInterface | None:
-    """What a widget of this class is; None where Qt knows."""
+    """Return the accessible role of a class of widgets; None for Qt's default."""
     if class_name in PICTURES and isinstance(widget, QWidget):
         return Picture(widget)
     if class_name in GROUPS and isinstance(widget, QWidget):
@@ -39,5 +39,5 @@ def role_of(class_name: str, widget: QObject) -> QAccessibleInterface | None:
 
 
 def give_roles() -> None:
-    """Let screen readers know what painted widgets are; before any of them is made."""
+    """Install the roles; must be called before painted widgets are created."""
     QAccessible.installFactory(role_of)

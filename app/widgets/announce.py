@@ -1,4 +1,4 @@
-"""Says something aloud through the screen reader, if there is one."""
+"""Announcements by the screen reader."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 
 
 def announce(speaker: QObject, words: str, *, is_urgent: bool = False) -> None:
-    """Say something that the eye sees change, and that has no focus.
+    """Announce a visible change of a widget without focus.
 
     Args:
-        speaker: The widget in whose name is spoken.
-        words: What is said; nothing for an empty text.
-        is_urgent: It interrupts what is read at the moment.
+        speaker: The changed widget.
+        words: Text; an empty one isn't announced.
+        is_urgent: Whether it interrupts the current speech.
     """
     if words and QAccessible.isActive():
         event = QAccessibleAnnouncementEvent(speaker, words)

@@ -1,4 +1,4 @@
-"""Boxes of choices: entries that explain themselves, and those that can't be chosen."""
+"""Combo boxes whose entries have explanations, and may be disabled with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUM_CHARS = 18  # that a box in a form shows at least
 
 
 class Offered(Protocol):
-    """A drafter, a rule, or what else has a name and words of its own."""
+    """A drafter, a rule, or another choice with a name and an explanation."""
 
     @property
     def name(self) -> str: ...
@@ -27,7 +27,7 @@ class Offered(Protocol):
 
 
 class ChoiceBox(QComboBox):
-    """A list to choose from that needs little room; opened, it shows its entries whole."""
+    """Narrow combo box with a list as wide as its entries."""
 
     def __init__(self, num_chars: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,7 +53,7 @@ class ChoiceBox(QComboBox):
         painter.end()
 
     def showPopup(self) -> None:
-        """Open the list, as wide as its longest entry and at most as the screen."""
+        """Open the list, as wide as its longest entry and at most as wide as the screen."""
         view = self.view()
         wanted = view.sizeHintForColumn(0) + 2 * self.fontMetrics().height()
         view.setMinimumWidth(min(wanted, self.screen().availableGeometry().width()))
@@ -61,9 +61,9 @@ class ChoiceBox(QComboBox):
 
 
 def offer(box: QComboBox, choices: Iterable[Offered]) -> None:
-    """Offer these, their names as data, and keep what is chosen where it is among them.
+    """List choices with their names as data, and keep the selection if it is among them.
 
-    The box tells nobody.
+    Emits no signals.
     """
     chosen = box.currentData()
     with QSignalBlocker(box):
@@ -77,7 +77,7 @@ def offer(box: QComboBox, choices: Iterable[Offered]) -> None:
 
 
 def add_entry(box: QComboBox, words: str, data: object, reason: str = "") -> None:
-    """Add an entry; with a reason why not it can be read, but not chosen."""
+    """Add an entry; a reason disables it and is shown."""
     box.addItem(f"{words} – {reason}" if reason else words, data)
     model = box.model()
     if reason and isinstance(model, QStandardItemModel):

@@ -1,4 +1,4 @@
-"""The key that closes a dialog, as it closes the window."""
+"""The shortcut that closes dialogs."""
 
 from __future__ import annotations
 

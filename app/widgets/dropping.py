@@ -1,4 +1,4 @@
-"""Files that are dropped on a window."""
+"""Files dropped on a window."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ IS_MODEL = QT_TRANSLATE_NOOP("Library", "This is a model. Import and load it?")
 
 
 def accept_copy(event: QDropEvent) -> bool:
-    """Accept a drag or a drop as a copy: who moves a file may delete it afterwards.
+    """Accept a drag or a drop as a copy, since the source of a move deletes its file.
 
     Returns:
-        Whether it is accepted: what can only be moved isn't.
+        Whether it is accepted; a drag that only moves isn't.
     """
     for action in (Qt.DropAction.CopyAction, Qt.DropAction.LinkAction):
         if event.possibleActions() & action:

@@ -1,4 +1,4 @@
-"""Widgets whose texts end in an ellipsis where there is too little room."""
+"""Widgets that elide texts without enough room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _END = Qt.TextElideMode.ElideRight
 
 
 class ElidedLabel(QLabel):
-    """A line of text that takes what room there is."""
+    """Label of one line that elides its text."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -43,7 +43,7 @@ class ElidedLabel(QLabel):
 
 
 class ElidedButton(QToolButton):
-    """A name that opens a menu: it begins at the left edge and takes what room there is."""
+    """Left-aligned button of a menu that elides its text."""
 
     def minimumSizeHint(self) -> QSize:
         least = self.fontMetrics().averageCharWidth() * (_LEAST_CHARS + 4)
@@ -73,7 +73,7 @@ class ElidedButton(QToolButton):
 
 
 class ElidedBox(ChoiceBox):
-    """A list to choose from, of a fixed least width; the wheel turns it only once it is chosen."""
+    """Combo box with a minimum width, which reacts to the wheel only with focus."""
 
     def __init__(self, num_chars: int, parent: QWidget | None = None) -> None:
         super().__init__(num_chars, parent)

@@ -1,4 +1,4 @@
-"""What a widget is, in a sentence: for the mouse and for those who listen."""
+"""Explanations of widgets, as tooltips and for screen readers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from PySide6.QtWidgets import QWidget
 
 
 def wrapped(text: str) -> str:
-    """A tooltip that wraps: Qt shows plain ones in one line, however long."""
+    """Return a tooltip that wraps; Qt shows plain text in one line."""
     lines = escape(text).replace("\n", "<br>")
     return f"<qt>{lines}</qt>" if text else ""
 
 
 def explain(widget: QWidget, text: str) -> None:
-    """Give a widget its sentence, as tooltip and as accessible description."""
+    """Set a widget's tooltip and accessible description."""
     widget.setToolTip(wrapped(text))
     widget.setAccessibleDescription(text)

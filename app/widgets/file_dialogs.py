@@ -1,4 +1,4 @@
-"""Dialogs that ask for files: each begins in the folder of the last one, not in the program's."""
+"""File dialogs, which open in the last used folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FOLDER = "filesFolder"  # a property of the application: all windows share it
 
 
 def files_folder() -> Path:
-    """Where the next dialog begins: where a file was chosen last, else the user's documents."""
+    """Return the folder of the next dialog: the last used one, or else the user's documents."""
     app = QCoreApplication.instance()
     last = None if app is None else app.property(_FOLDER)
     if isinstance(last, str) and Path(last).is_dir():
@@ -21,17 +21,17 @@ def files_folder() -> Path:
 
 
 def use_files_folder(folder: Path) -> None:
-    """Begin the next dialog here."""
+    """Set the folder of the next dialog."""
     app = QCoreApplication.instance()
     if app is not None:
         app.setProperty(_FOLDER, str(folder))
 
 
 def choose_file(parent: QWidget, title: str, kinds: str = "") -> Path | None:
-    """A file to read; None where the user chose none.
+    """Ask for a file to read; returns None if the user cancels.
 
     Args:
-        parent: The window above.
+        parent: Parent widget.
         title: Title of the dialog.
         kinds: Qt's filters, such as `Text (*.txt);;PDF (*.pdf)`.
     """
@@ -40,7 +40,7 @@ def choose_file(parent: QWidget, title: str, kinds: str = "") -> Path | None:
 
 
 def choose_files(parent: QWidget, title: str, kinds: str = "") -> tuple[Path, ...]:
-    """Files to read; none where the user chose none. As `choose_file`."""
+    """Ask for files to read; returns none if the user cancels. Arguments as in `choose_file`."""
     names, _ = QFileDialog.getOpenFileNames(parent, title, str(files_folder()), kinds)
     if names:
         _chosen(names[0])
@@ -48,7 +48,7 @@ def choose_files(parent: QWidget, title: str, kinds: str = "") -> tuple[Path, ..
 
 
 def choose_gguf(parent: QWidget) -> Path | None:
-    """A GGUF file; None where the user chose none."""
+    """Ask for a GGUF file; returns None if the user cancels."""
     title = QCoreApplication.translate("Library", "GGUF file")
     kinds = QCoreApplication.translate("Library", "GGUF files (*.gguf)")
     return choose_file(parent, title, kinds)
@@ -61,14 +61,14 @@ def choose_save_path(
     kinds: str = "",
     options: QFileDialog.Option | None = None,
 ) -> tuple[Path | None, str]:
-    """A file to write, and which of the kinds it is to be; None where the user chose none.
+    """Ask for a file to write and its kind; returns None if the user cancels.
 
     Args:
-        parent: The window above.
+        parent: Parent widget.
         title: Title of the dialog.
-        name: What to call it, unless the user does; a whole path begins in that folder.
+        name: Proposed file name; a path sets the folder, too.
         kinds: Qt's filters.
-        options: Qt's, such as not to ask before a file is overwritten.
+        options: Qt's options, such as not to confirm overwriting.
     """
     start = str(files_folder() / name)
     default = QFileDialog.Option(0) if options is None else options
@@ -77,7 +77,7 @@ def choose_save_path(
 
 
 def choose_folder(parent: QWidget, title: str) -> Path | None:
-    """A folder; None where the user chose none."""
+    """Ask for a folder; returns None if the user cancels."""
     name = QFileDialog.getExistingDirectory(parent, title, str(files_folder()))
     if not name:
         return None

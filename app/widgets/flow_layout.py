@@ -1,4 +1,4 @@
-"""A row of widgets that goes on in the next line where it doesn't fit."""
+"""Layout that wraps a row of widgets."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
 
 class FlowLayout(QLayout):
-    """Left to right, then down.
+    """Layout from left to right, wrapped to further lines.
 
     Args:
-        spacing_px: Between widgets, in both directions.
-        ends_right: Lines end at the right edge instead of beginning at the left one.
+        spacing_px: Spacing in both directions.
+        ends_right: Whether lines are right-aligned.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Shows in the window that long work goes on, while its dialog may be closed."""
+"""Button that shows the progress of a job whose dialog may be closed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.widgets.explain import explain
 
 
 class JobButton(QToolButton):
-    """Name and progress of a job; hidden while none runs.
+    """Button with name and progress of a job; hidden while none runs.
 
     Args:
-        name: What runs, in a word or two.
+        name: Name of the job.
     """
 
     def __init__(self, name: str) -> None:
@@ -26,11 +26,11 @@ class JobButton(QToolButton):
         self.hide()
 
     def show_progress(self, share: float, stage: str) -> None:
-        """Show how far the job is.
+        """Show the progress of the job.
 
         Args:
-            share: Of the present stage; negative where nothing runs.
-            stage: What is done, and how long that takes still.
+            share: Progress of the stage; negative if nothing runs.
+            stage: Stage and time left.
         """
         self.setVisible(share >= 0)
         self._share = f"{Number(max(0.0, share)):.0%}"
@@ -38,7 +38,7 @@ class JobButton(QToolButton):
         explain(self, self.tr("{0}. Click to open.").format(stage))
 
     def show_name(self, has_room: bool) -> None:
-        """Show the name beside the progress, or leave it out for want of room."""
+        """Show or hide the name beside the progress."""
         self._has_room = has_room
         self._show()
 

@@ -1,4 +1,4 @@
-"""A dialog of long work: a form before it begins, and a view of it as it goes."""
+"""Base of dialogs for long jobs: a form, and a view of the progress."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LOOK_MS = 500
 
 
 class JobStatus(NamedTuple):
-    """How far a job is.
+    """State of a job.
 
     Attributes:
-        is_running: Its process runs.
-        is_over: It has said its last word: done, paused or failed.
-        is_done: Nothing is left to do.
-        is_pausing: It was asked to pause, and hasn't yet.
-        share: Of the present stage, while it runs.
+        is_running: Whether its process runs.
+        is_over: Whether it is done, paused or failed.
+        is_done: Whether it is done.
+        is_pausing: Whether it is about to pause.
+        share: Progress of the stage while it runs.
         stage: What is done, and how long that takes still.
     """
 
@@ -44,23 +44,23 @@ class JobStatus(NamedTuple):
 
 
 class JobDialog(QDialog):
-    """One job at a time: chosen, begun, watched, paused, gone on with, or given up.
+    """Dialog for one job at a time, which can be paused, resumed and cancelled.
 
-    Closing it pauses nothing; the end of the program does.
+    Closing the dialog doesn't pause the job; the end of the program does.
 
     Attributes:
-        message_label: Beside the form: why the job couldn't begin, or what it would take.
-        room_box: The model that answers gives its memory back first.
-        start_button: Begins.
-        pause_button: Pauses, or goes on.
-        cancel_button: Gives up.
-        again_button: Another job.
+        message_label: Error of the start, or estimated needs, beside the form.
+        room_box: Unloads the loaded model before the start.
+        start_button: Starts the job.
+        pause_button: Pauses or resumes the job.
+        cancel_button: Cancels the job.
+        again_button: Shows the form for another job.
 
     Signals:
-        room_needed: The model that answers is to give its memory back.
-        ended: Nothing goes on any more in this job, which nobody has paused.
-        progressed: How far the job is: the share of its present stage, negative where nothing
-            runs, and the stage in words.
+        room_needed: The loaded model must be unloaded.
+        ended: The job ended without being paused.
+        progressed: Progress of the stage, negative if nothing
+            runs, and the stage as text.
     """
 
     room_needed = Signal()
@@ -68,7 +68,7 @@ class JobDialog(QDialog):
     progressed = Signal(float, str)
 
     def __init__(self, parent: QWidget | None) -> None:
-        """Make what all such dialogs have, below the window; `_build` puts it together."""
+        """Create the common widgets; `_build` lays them out."""
         super().__init__(parent)
         self.message_label = LiveLabel()
         self.message_label.hide()
@@ -92,10 +92,10 @@ class JobDialog(QDialog):
         """Lay out the dialog, and connect its buttons.
 
         Args:
-            note: What such jobs are.
-            form: What is wanted.
-            view: The job as it goes.
-            further: More buttons.
+            note: Explanation of such jobs.
+            form: Settings of the job.
+            view: Progress of the job.
+            further: Additional buttons.
         """
         note_label = QLabel(note)
         note_label.setWordWrap(True)
@@ -128,11 +128,11 @@ class JobDialog(QDialog):
         self._timer.timeout.connect(self._look)
 
     def _show_state(self, state: JobStatus | None, *, can_start: bool) -> None:
-        """Show the page and the buttons for a job.
+        """Show the page and buttons for a state.
 
         Args:
-            state: How far it is; None where there is none.
-            can_start: The form has what a job needs.
+            state: State of the job; None without one.
+            can_start: Whether the form is complete.
         """
         goes_on = state is not None and not state.is_done
         self._pages.setCurrentIndex(0 if state is None else 1)
@@ -159,26 +159,26 @@ class JobDialog(QDialog):
             self.progressed.emit(-1.0, "")
 
     def _show_message(self, text: str = "") -> None:
-        """Say something beside the form, or nothing."""
+        """Show a message beside the form; an empty one hides it."""
         self.message_label.setVisible(bool(text))
         self.message_label.setText(text)
 
     def _begin(self) -> None:
-        """Begin the job that the form describes."""
+        """Start the job of the form."""
         raise NotImplementedError
 
     def _pause_or_go_on(self) -> None:
-        """Pause a job that runs; go on with another."""
+        """Pause a running job, or resume a paused one."""
         raise NotImplementedError
 
     def _give_up(self) -> None:
-        """Give up, if the user means it."""
+        """Cancel the job after a confirmation."""
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Offer another job."""
+        """Show the form for another job."""
         raise NotImplementedError
 
     def _look(self) -> None:
-        """See how far it is."""
+        """Update the progress."""
         raise NotImplementedError

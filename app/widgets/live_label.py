@@ -1,4 +1,4 @@
-"""A note that is read aloud when it says something else."""
+"""Label whose changes are announced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.widgets.announce import announce
 
 
 class LiveLabel(QLabel):
-    """Wrapped plain text about what has just happened, such as that a search found nothing."""
+    """Wrapped label of plain text for events, such as that a search found nothing."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -18,7 +18,7 @@ class LiveLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
 
     def setText(self, text: str) -> None:
-        """Show a text; those who listen hear it, as long as what it lies in is open."""
+        """Show a text; screen readers announce it while its window is visible."""
         is_new, around = text != self.text(), self.parentWidget()
         super().setText(text)
         if is_new and around is not None and around.isVisible():

@@ -1,4 +1,4 @@
-"""Which entries a few typed letters mean. No Qt."""
+"""Ranks entries of the palette by typed words. No Qt."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that can be chosen in the palette.
+    """Entry of the palette.
 
     Attributes:
-        label: What it is called.
-        run: What choosing it does.
-        detail: A word about it, such as its keys.
-        kind: What sort of thing it is.
+        label: Its name.
+        run: Its action.
+        detail: A remark, such as its shortcut.
+        kind: Its kind.
     """
 
     label: str
@@ -28,7 +28,7 @@ Provider = Callable[[str], Sequence[Entry]]
 
 
 def rank(words: str, label: str) -> int | None:
-    """How well a label matches: 0 is best; None if a word isn't in it."""
+    """Rank a label: 0 is the best match; None if a word isn't in it."""
     folded, total = label.casefold(), 0
     for word in words.casefold().split():
         place = folded.find(word)
@@ -40,7 +40,7 @@ def rank(words: str, label: str) -> int | None:
 
 
 def matching(words: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries that hold all words, the best first; all of them for no words."""
+    """Return the entries that contain all words, the best first; all entries without words."""
     ranked = [(rank(words, one.label), number, one) for number, one in enumerate(entries)]
     found = [(place, number, one) for place, number, one in ranked if place is not None]
     return tuple(one for _, _, one in sorted(found, key=lambda each: each[:2]))

@@ -1,4 +1,4 @@
-"""Names of boxes of choices."""
+"""Accessible names of combo boxes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QComboBox, QLabel
 
 
 class _HiddenLabel(QLabel):
-    """Names a box beside which nothing is written.
+    """Invisible label that names a combo box.
 
-    On Linux a screen reader takes the name of a box from its label alone: what Qt gives it as the
-    name there is what is chosen. A label counts only under the same parent.
+    On Linux, screen readers take a combo box's name only from its label: Qt reports the selected
+    entry as its name. The label must have the same parent.
     """
 
     def __init__(self, box: QComboBox, name: str) -> None:
@@ -28,6 +28,6 @@ class _HiddenLabel(QLabel):
 
 
 def name_box(box: QComboBox, name: str) -> None:
-    """Name a box that has no label to be seen."""
+    """Name a combo box without a visible label."""
     box.setAccessibleName(name)
     _HiddenLabel(box, name)

@@ -1,4 +1,4 @@
-"""A box for a number that tells what was chosen from what is only shown."""
+"""Spin box that distinguishes entered numbers from shown ones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
 
 class NumberEdit(QDoubleSpinBox):
-    """Shows a number, rounded to its decimals, and reports which one is chosen.
+    """Spin box that shows a rounded number and signals entered ones.
 
-    Screen readers set a value as `setValue` does, so both are a choice. A stored number is shown
-    by `show_value`: rounding it is no choice.
+    Screen readers call `setValue`, so that counts as entered. A stored number is shown
+    by `show_value`, so that rounding doesn't change it.
 
     Signals:
-        chosen: This number is wanted.
+        chosen: The user enters a number.
     """
 
     chosen = Signal(float)
@@ -25,7 +25,7 @@ class NumberEdit(QDoubleSpinBox):
         self.valueChanged.connect(self._changed)
 
     def show_value(self, value: float) -> None:
-        """Show the number that is stored."""
+        """Show a stored number."""
         self._shows = True
         self.setValue(value)
         self._shows = False

@@ -1,4 +1,4 @@
-"""Which layers lie where, and what that means for the speed, in words."""
+"""Texts about offloaded layers and their speed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OFFER_WORDS = {
 
 
 def tier_words(placement: Placement, tier: Tier) -> str:
-    """How many layers lie in a tier; empty where none does."""
+    """Describe the number of layers in a tier; empty for none."""
     num_layers = len(placement.layers(tier))
     if not num_layers:
         return ""
@@ -43,13 +43,13 @@ def tier_words(placement: Placement, tier: Tier) -> str:
 
 
 def here_words(placement: Placement) -> str:
-    """How many of all layers lie on the device."""
+    """Describe the number of layers on the device."""
     here, total = len(placement.layers(Tier.DEVICE)), len(placement.tiers)
     return QCoreApplication.translate("Library", "{0} of {1} layers here").format(here, total)
 
 
 def offload_plan_words(offloaded: OffloadPlan, has_heads: bool) -> str:
-    """What a model would do offloaded, and whether there is a better way."""
+    """Describe the speed of an offloaded model, and whether there is a faster way."""
     layers, plain = here_words(offloaded.placement), speed(offloaded.plain_tokens_per_s)
     if has_heads and offloaded.tokens_per_s > offloaded.plain_tokens_per_s:
         text = QCoreApplication.translate(
@@ -69,7 +69,7 @@ def offload_plan_words(offloaded: OffloadPlan, has_heads: bool) -> str:
 
 
 def cpu_words(parts: CpuParts) -> str:
-    """What the processor computes beside a card."""
+    """Describe what the processor computes beside a card."""
     if parts.num_experts and parts.num_mlps:
         words = QCoreApplication.translate("Library", "processor: parts of {0} of {1} layers")
     elif parts.num_experts:
@@ -84,7 +84,7 @@ def cpu_words(parts: CpuParts) -> str:
 
 
 def cpu_plan_words(planned: CpuPlan) -> str:
-    """What a model would do of which the processor computes a part, why, and what else there is."""
+    """Describe the speed of a model with parts on the processor, the reason, and alternatives."""
     parts, plain, drafted = planned.parts, planned.plain_tokens_per_s, planned.tokens_per_s
     lines = [
         QCoreApplication.translate("Library", "{0}, {1} in the computer's memory.").format(

@@ -1,4 +1,4 @@
-"""Text on its way into Qt, which reads some characters as something else."""
+"""Replaces characters that Qt or other programs interpret."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _INVISIBLE = str.maketrans({"\ufeff": "\u2060", "\u2029": "\u2028"})
 
 
 def showable(text: str) -> str:
-    """A text of the same length that a document shows as it is; line ends stay."""
+    """Replace characters that Qt's documents interpret; length and line ends are unchanged."""
     return _UNSHOWABLE.sub(_REPLACEMENT, text).translate(_INVISIBLE)
 
 
 def with_visible_controls(text: str) -> str:
-    """Replace every control of direction by a visible sign, as in code; the length stays."""
+    """Replace bidirectional controls by visible symbols; the length is unchanged."""
     return _BIDI_CONTROLS.sub(_REPLACEMENT, text)
 
 
 def passed_on(text: str) -> str:
-    """A text that other programs get: all of it, but what would be read as its order of bytes."""
+    """Return a text for other programs; a leading byte order mark is replaced."""
     return _REPLACEMENT + text[1:] if text[:1] in ("\ufeff", "\ufffe") else text

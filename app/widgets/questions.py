@@ -1,4 +1,4 @@
-"""Short questions: before something that can't be taken back, and for a name."""
+"""Short dialogs: a confirmation, and a question for a text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _LINE_CHARS = 60  # that a field for a line shows
 
 
 def confirms(parent: QWidget, question: str, more: str = "") -> bool:
-    """Ask; No is what Enter says, and what closing says.
+    """Ask for a confirmation; Enter and closing mean No.
 
     Args:
         parent: Window above which the dialog opens.
-        question: In a sentence.
-        more: What to know before.
+        question: The question.
+        more: Further explanation.
 
     Returns:
         Whether the user said Yes.
@@ -32,16 +32,16 @@ def confirms(parent: QWidget, question: str, more: str = "") -> bool:
 
 
 def ask_for_text(parent: QWidget, title: str, label: str, text: str = "") -> str:
-    """Ask for a line of text, in a dialog that is wide enough for its title and a sentence.
+    """Ask for a line of text.
 
     Args:
         parent: Window above which the dialog opens.
-        title: Of the dialog.
-        label: Of the field.
-        text: What the field holds at first.
+        title: Title of the dialog.
+        label: Label of the field.
+        text: Initial text.
 
     Returns:
-        The text without space around it; empty if the user cancelled.
+        The stripped text; empty if the user cancels.
     """
     dialog = QInputDialog(parent)
     dialog.setWindowTitle(title)

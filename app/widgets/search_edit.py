@@ -11,11 +11,11 @@ class SearchEdit(QLineEdit):
     """Search field in which Esc clears the text before the window's shortcuts get the key."""
 
     def __init__(self, name: str, placeholder: str = "") -> None:
-        """Make an empty field.
+        """Create an empty field.
 
         Args:
-            name: Read aloud.
-            placeholder: Shown while it is empty; the name by default.
+            name: Accessible name.
+            placeholder: Placeholder text; the name by default.
         """
         super().__init__()
         self.setPlaceholderText(placeholder or name)

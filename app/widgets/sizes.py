@@ -1,4 +1,4 @@
-"""Sizes, speeds and verdicts in words."""
+"""Formats sizes, speeds, durations and verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIT_WORDS = {
 
 
 def gib(nbytes: int) -> str:
-    """Memory, in GiB, or in MiB where that says more."""
+    """Format a memory size in GiB, or in MiB if it is small."""
     if abs(nbytes) < GIB // 10:
         return f"{nbytes / (1 << 20):.0f} MiB"
     size = nbytes / GIB
@@ -27,24 +27,24 @@ def gib(nbytes: int) -> str:
 
 
 def on_disk(nbytes: int) -> str:
-    """Bytes of files, in the units that disks are sold in."""
+    """Format a file size in decimal units."""
     if nbytes >= 10**9:
         return f"{Number(nbytes / 1e9):.1f} GB"
     return f"{nbytes / 1e6:.0f} MB" if nbytes >= 10**6 else f"{nbytes / 1e3:.0f} kB"
 
 
 def parameters(count: int) -> str:
-    """A number of parameters, in billions or millions."""
+    """Format a number of parameters in billions or millions."""
     return f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"
 
 
 def speed(tokens_per_s: float) -> str:
-    """Tokens a second, as exactly as an estimate is worth."""
+    """Format an estimate of tokens per second with few digits."""
     return f"{tokens_per_s:.0f}" if tokens_per_s >= 10 else f"{Number(tokens_per_s):.1f}"
 
 
 def duration(seconds: float) -> str:
-    """A time that is left."""
+    """Format the time left."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
@@ -52,11 +52,11 @@ def duration(seconds: float) -> str:
 
 
 def verdict(plan: MemoryPlan, how: str = "") -> str:
-    """Does it fit, and by how much?
+    """Say whether a plan fits, and by how much.
 
     Args:
-        plan: Where the memory goes.
-        how: As what it would be loaded, such as `(4-bit)`.
+        plan: Memory plan.
+        how: Weight format, such as `(4-bit)`.
     """
     words = f"{library_text(FIT_WORDS[plan.fit])} {how}".rstrip()
     if plan.free_bytes >= 0:
@@ -67,12 +67,12 @@ def verdict(plan: MemoryPlan, how: str = "") -> str:
 
 
 def library_text(text: str) -> str:
-    """A text of the model manager in the user's language."""
+    """Return a text of the model manager in the window's language."""
     return QCoreApplication.translate("Library", text)
 
 
 def loaded_as(linears: str) -> str:
-    """A weight format behind a verdict."""
+    """Return the weight format for a verdict."""
     if not linears:
         return ""
     return QCoreApplication.translate("Library", "({0}-bit)").format(format_bits(linears))

@@ -1,4 +1,4 @@
-"""A table of rows that are chosen whole."""
+"""Table of text whose rows are selected as a whole."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kKMGTB](i?B)?\b)")
 
 
 class RowTable(QTableWidget):
-    """Text cells as wide as the table: texts that need more room are wrapped.
+    """Table of text cells; long texts are wrapped.
 
-    The first column takes the room that others leave.
+    The first column takes the remaining width.
     """
 
     def __init__(self, name: str, columns: Sequence[str]) -> None:
-        """Make a table without rows.
+        """Create an empty table.
 
         Args:
-            name: For those who can't see it.
-            columns: Titles.
+            name: Accessible name.
+            columns: Titles of the columns.
         """
         super().__init__(0, len(columns))
         self.setAccessibleName(name)
@@ -55,7 +55,7 @@ class RowTable(QTableWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
-        """Show these cells; the chosen row stays chosen by its place."""
+        """Replace the cells; the selected row index is kept."""
         chosen = self.currentRow()
         self.setRowCount(len(rows))
         for row, cells in enumerate(rows):
@@ -69,7 +69,7 @@ class RowTable(QTableWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Give each column its part of the width, and each row as many lines as it needs."""
+        """Set the widths of columns and the heights of rows."""
         header, columns = self.horizontalHeader(), range(self.columnCount())
         wanted = [
             max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
@@ -86,7 +86,7 @@ class RowTable(QTableWidget):
         self.resizeRowsToContents()
 
     def _text_widths(self, column: int) -> tuple[int, int]:
-        """Widths of a column: most texts fit in the first, the longest word in the second."""
+        """Return two widths of a column: one for most of its texts, one for its longest word."""
         items = (self.item(row, column) for row in range(self.rowCount()))
         texts = [_unbroken(item.text()) for item in items if item is not None]
         title = str(self.model().headerData(column, Qt.Orientation.Horizontal))
@@ -99,11 +99,11 @@ class RowTable(QTableWidget):
 
     @property
     def _padding(self) -> int:
-        """Between a column's text and its neighbours."""
+        """Horizontal padding of a cell."""
         return self.fontMetrics().averageCharWidth() + _FRAME_PX
 
     def show_row(self, row: int, cells: Sequence[str]) -> None:
-        """Show one row's cells."""
+        """Replace the cells of a row."""
         for column, text in enumerate(cells):
             item = self.item(row, column)
             if item is None:
@@ -116,7 +116,7 @@ class RowTable(QTableWidget):
 
 
 class _WrappedCells(QStyledItemDelegate):
-    """Texts that are wrapped between words, never between a number and its unit."""
+    """Delegate that wraps texts between words, but not between a number and its unit."""
 
     def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:
         return _unbroken(super().displayText(value, locale))
@@ -139,10 +139,10 @@ def _divide(
     """Divide a width among columns.
 
     Args:
-        room: The width.
-        least: Widths in which no word is cut.
-        typical: Widths in which most texts are in one line, at least as large.
-        wanted: Widths in which all are, at least as large.
+        room: Available width.
+        least: Minimum widths, in which no word is cut.
+        typical: Widths in which most texts have one line; not smaller.
+        wanted: Widths in which all texts have one line; not smaller.
     """
     if sum(wanted) <= room:
         return [wanted[0] + room - sum(wanted), *wanted[1:]]
@@ -154,7 +154,7 @@ def _divide(
 
 
 def _cut_widest(room: int, widths: Sequence[int]) -> list[int]:
-    """Make widths fit by cutting the largest ones to one size."""
+    """Reduce the largest widths to a common size, so that all fit."""
     ascending = sorted(widths)
     for place, width in enumerate(ascending):
         most = (room - sum(ascending[:place])) // (len(widths) - place)
