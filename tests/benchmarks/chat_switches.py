@@ -27,16 +27,13 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QObject, qInsta
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.engine.bridge import EngineBridge
-from app.engine.loaded_model import LoadedModel
-from app.settings.preferences import Preferences
 from app.theme.appearance import Appearance, ThemeChoice
 from app.window.main_window import MainWindow
 from medusa_core.api import History, resources_dir
 from medusa_core.chats.history.records import AnswerState
-from medusa_core.loading.choice import demo_choice
 from tests.support.history.samples import answer, done, prompt, steps
 from tests.support.window.fakes import FakeEngine
+from tests.support.window.fixtures import windows
 
 _TURNS = 3
 _COUNTED = ("app.", "medusa_core.", "PySide6.", "markdown_it.")
@@ -98,32 +95,16 @@ def write_chats(path: Path, num_chats: int) -> None:
 @contextmanager
 def open_window(folder: Path) -> Iterator[MainWindow]:
     """A shown window on the history in a folder, with an engine that answers from a script."""
-    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
-    looks.apply()
+    looks = Appearance(resources_dir())
+    looks.use(ThemeChoice.LIGHT)
     engine = FakeEngine()
-    bridge = EngineBridge(engine.start)
-    loaded_model = LoadedModel(bridge, demo_choice())
-    history = History(folder / "history.db")
-    window = MainWindow(
-        bridge,
-        loaded_model,
-        looks,
-        Preferences(),
-        folder,
-        resources=resources_dir(),
-        history=history,
-    )
-    # The fake keeps what it is told: here that would be the largest leak.
-    window.chat.chat_started.connect(engine.commands.clear)
-    window.show()
-    bridge.start()
-    loaded_model.load()
-    _wait(lambda: loaded_model.status.calibrated is not None)
-    try:
+    with windows(looks, folder) as open_on:
+        window = open_on(engine.start, history=History(folder / "history.db"))
+        # The fake keeps what it is told: here that would be the largest leak.
+        window.chat.chat_started.connect(engine.commands.clear)
+        _wait(lambda: window.loaded_model.status.calibrated is not None)
         yield window
-    finally:
         window.close()
-        bridge.close()
         window.deleteLater()
         _settle()
 

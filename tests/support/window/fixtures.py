@@ -97,9 +97,11 @@ def windows(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine_bridge, "DRAIN_INTERVAL_S", 0.005)
         patch.setattr(engine_bridge, "LONGEST_INTERVAL_S", 0.005)
-        yield open_on
-        for bridge in bridges:
-            bridge.close()
+        try:
+            yield open_on
+        finally:
+            for bridge in bridges:
+                bridge.close()
 
 
 @pytest.fixture
