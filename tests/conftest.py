@@ -77,7 +77,7 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> None:
-    """The same numbers, and one thread, in every run and in every order of the tests."""
+    """Fix all seeds and use one thread, so that every run and every order of tests is equal."""
     random.seed(SEED)
     # Only where the test's imports have loaded them: most tests need neither.
     if "numpy" in sys.modules:
@@ -155,7 +155,7 @@ def living_threads() -> set[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def no_dangling_threads() -> Iterator[None]:
-    """Fail a test that leaves a thread behind; threads of wider fixtures are known before."""
+    """Fail a test that leaves a thread running; threads of wider fixtures are allowed."""
     before = living_threads()
     yield
     deadline = time.monotonic() + THREAD_GRACE_S
@@ -202,7 +202,7 @@ def skipped_lanes(config: pytest.Config) -> dict[str, str]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out lanes that nobody asked for."""
+    """Ignore lanes that weren't requested."""
     return True if lane_of(collection_path) in skipped_lanes(config) else None
 
 

@@ -27,7 +27,7 @@ _SPARE_BYTES = 2 << 30  # that the disk keeps free
 
 @dataclass(frozen=True, slots=True)
 class OffloadRow:
-    """What Accelerate does with this shape.
+    """Accelerate's measured speed for a shape.
 
     Attributes:
         tokens_per_s: 0 where it couldn't be measured.

@@ -18,7 +18,7 @@ Widths = tuple[int, ...]
 
 
 def dense_paths(widths: Widths) -> list[SearchPath]:
-    """All draft nodes of the tree in which each node of depth d has `widths[d]` children."""
+    """Return all draft nodes of the tree in which each node of depth d has `widths[d]` children."""
     return [
         path
         for depth in range(1, len(widths) + 1)
@@ -27,7 +27,8 @@ def dense_paths(widths: Widths) -> list[SearchPath]:
 
 
 def best_dense(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> Widths:
-    """The widths of the dense tree of at most so many draft nodes that promises most.
+    """Return the widths of the dense tree of at most `num_nodes` draft nodes with the highest
+    expected length.
 
     Args:
         head_accuracies: Per head (depth), the probability that its rank 0, 1, ... is right.
@@ -44,7 +45,9 @@ def best_dense(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> Wi
 
 
 def _fitting(most: Sequence[int], num_nodes: int, row: int = 1) -> Iterator[Widths]:
-    """All widths whose trees have at most so many nodes, below a depth of `row` nodes."""
+    """Yield all widths whose trees have at most the given number of nodes, below a depth of `row`
+    nodes.
+    """
     if not most:
         return
     for width in range(1, min(most[0], num_nodes // row) + 1):

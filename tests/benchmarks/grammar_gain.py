@@ -33,7 +33,7 @@ from medusa_core.system.prompts import BenchPrompt
 
 @dataclass(frozen=True, slots=True)
 class GrammarGain:
-    """What a drafter brings under a grammar.
+    """Tokens per step of a drafter under a grammar, with drafts masked and unmasked.
 
     Attributes:
         drafter: Its name.
@@ -51,7 +51,7 @@ class GrammarGain:
 
     @property
     def masked_tau(self) -> float:
-        """Tokens per step with the guesses masked."""
+        """Tokens per step with masked drafts."""
         return self.num_tokens / max(1, self.masked_steps)
 
     @property
@@ -67,7 +67,7 @@ def measure_grammar_gain(
     grammar: str,
     on_prompt: Callable[[int, int], None],
 ) -> GrammarGain:
-    """Answer prompts under a grammar, each with the guesses masked and not masked.
+    """Answer prompts under a grammar, each with masked and with unmasked drafts.
 
     Args:
         target: The loaded target.

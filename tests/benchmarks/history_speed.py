@@ -50,7 +50,7 @@ class Filler:
         self._drawn = iter(self._chance.choices(self._words, weights, k=6_000_000))
 
     def fill(self, path: Path, num_conversations: int, num_messages: int) -> None:
-        """Write a file of so many messages."""
+        """Write a file with the given number of messages."""
         now_s = [time.time() - num_conversations * _DAY_S / 5]
         history = History(path, lambda: now_s[0])
         history._database.rows("PRAGMA synchronous = OFF")

@@ -27,7 +27,7 @@ _PLAIN_STEPS = 3  # of one row: the disk's rate is theirs
 
 @dataclass(frozen=True, slots=True)
 class OffloadSteps:
-    """What steps take, and what they read.
+    """Measured times of steps, and the bytes that they read.
 
     Attributes:
         ours: Seconds of a step, by its rows; medians.
@@ -60,7 +60,7 @@ class OffloadSteps:
 def measure_offload(
     target: Target, folder: Path | None, load_s: float, on_timed: OnTimed
 ) -> OffloadSteps:
-    """Measure steps of all row counts behind 512 tokens.
+    """Measure steps of all row counts after 512 tokens.
 
     Args:
         target: A loaded target with room for 576 tokens.

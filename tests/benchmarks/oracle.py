@@ -91,7 +91,7 @@ class DiceRule:
         return Acceptance(tuple(nodes), _ANY_ID)
 
     def _right_rank(self, of_head: tuple[float, ...]) -> int:
-        """The rank whose guess is right; one that no tree holds if none is."""
+        """Return the rank of the correct draft; a rank outside of every tree if none is correct."""
         drawn = self._dice.random()
         for rank, share in enumerate(of_head):
             drawn -= share
@@ -164,7 +164,7 @@ def simulation_text(found: Simulation) -> str:
 
 
 class _Decoding:
-    """Steps of one drafter behind 512 tokens; see `DecodingSequence`.
+    """Steps of one drafter after 512 tokens; see `DecodingSequence`.
 
     Attributes:
         tau: Tokens per step so far.
@@ -217,7 +217,7 @@ class _Decoding:
 
 
 class _Theirs:
-    """llama.cpp's plain decoding behind 512 tokens."""
+    """llama.cpp's plain decoding after 512 tokens."""
 
     def __init__(self, path: Path) -> None:
         self._model = LlamaCpp(path, _LENGTH + 2 * _STEPS)

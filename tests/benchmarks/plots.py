@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def new_picture(num: int) -> tuple[Figure, list[Axes]]:
-    """Make an empty picture of so many diagrams.
+    """Make an empty figure with the given number of diagrams.
 
     Raises:
         MissingExtraError: matplotlib isn't installed.
@@ -29,7 +29,7 @@ def new_picture(num: int) -> tuple[Figure, list[Axes]]:
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Write a picture; the suffix of the name says in which format.
+    """Save a figure in the format of the file's suffix.
 
     Raises:
         RequestError: There is no such format.

@@ -38,7 +38,7 @@ _NUM_AGAIN = 3  # of the best: the first of a noisy race may owe it to luck
 
 @dataclass(frozen=True, slots=True)
 class RowsPoint:
-    """What trees of one size gave.
+    """Measurements of trees of one size.
 
     Attributes:
         rows: Rows, root included.
@@ -57,7 +57,7 @@ class RowsPoint:
 
 @dataclass(frozen=True, slots=True)
 class DensePoint:
-    """What the best dense tree of at most so many rows gave.
+    """Measurements of the best dense tree of at most a number of rows.
 
     Attributes:
         widths: Children of each node, by depth.
@@ -78,7 +78,7 @@ class DensePoint:
 
 @dataclass(frozen=True, slots=True)
 class RowsSweep:
-    """All sizes, and the engine's choice against the best of them.
+    """Measurements of all tree sizes, and of the engine's choice beside the best of them.
 
     Attributes:
         points: One for each size, of the sparse trees that are worth most.

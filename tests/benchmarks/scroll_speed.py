@@ -37,7 +37,7 @@ _KINDS = (
 
 
 def long_conversation(num_messages: int) -> Conversation:
-    """A conversation of so many messages, with answers of every kind."""
+    """Return a conversation of the given number of messages, with answers of every kind."""
     conversation = Conversation()
     for number in range(num_messages // 2):
         turn = conversation.ask(f"Question {number}: what is this?", GenerateSettings())

@@ -24,7 +24,7 @@ class Contestant:
         self.rates: list[float] = []
 
     def race(self, conversations: list[list[str]]) -> None:
-        """Hold several conversations at once, each question behind the answer before it."""
+        """Hold several conversations concurrently, each question after the previous answer."""
         started = time.perf_counter()
         with ThreadPoolExecutor(len(conversations)) as pool:
             num_tokens = sum(pool.map(self._hold, conversations))

@@ -28,7 +28,7 @@ _MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class SessionsReport:
-    """What decoding together brings.
+    """Speed of decoding several conversations together.
 
     Attributes:
         sessions: How many conversations decode together.
@@ -42,7 +42,7 @@ class SessionsReport:
 
 
 def measure_sessions(target: Target, num_sessions: int, on_timed: OnTimed) -> SessionsReport:
-    """Decode plainly behind 256 tokens each, alone and together, in turns.
+    """Decode plainly after 256 tokens each, alone and together, in turns.
 
     Args:
         target: A target whose caches have `ROOM` rows for each.

@@ -50,7 +50,7 @@ _FORMATS = ("", "", "bf16", "fp32", "int8", "q4")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process holds.
+    """Resources that a process holds.
 
     Attributes:
         num_answers: Answers so far.
@@ -100,7 +100,7 @@ class Soak:
         self._loaded: ModelLoaded | None = None
 
     async def run(self, num_answers: int, every: int) -> Soaked:
-        """Ask for so many answers, and look at what is held every so often."""
+        """Request the given number of answers, and record the held resources at intervals."""
         held = []
         async with Client() as client:
             for number in range(num_answers):
@@ -133,7 +133,7 @@ class Soak:
             self._loaded = await client.load(LoadModel("soak", "load", model, heads))
 
     async def _between(self, client: Client) -> None:
-        """What else happens between two answers."""
+        """Do other operations between two answers."""
         chance, session = self._chance, self._chance.choice(_SESSIONS)
         match chance.random():
             case draw if draw < 0.05:

@@ -24,7 +24,7 @@ def process_age_s() -> float:
 
 
 class StallProbe(QObject):
-    """Ticks every few milliseconds and keeps the longest time by which a tick was late.
+    """Timer that ticks every few milliseconds and records the longest delay of a tick.
 
     Attributes:
         longest_stall_ms: Longest lateness so far.

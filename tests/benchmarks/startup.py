@@ -15,7 +15,7 @@ from tests.benchmarks.stalls import StallProbe, process_age_s
 
 
 class Start:
-    """What is known once the window has been painted.
+    """State of the process once the window has been painted.
 
     Attributes:
         window_s: Age of the process then.

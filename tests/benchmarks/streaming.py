@@ -144,7 +144,9 @@ class StreamingProbe:
         return self._done[-1].decode_tokens_per_s
 
     async def _stalls(self) -> tuple[float, int]:
-        """The window's longest silence while answers stream; apart, as it keeps it busy."""
+        """Measure the window's longest stall while answers stream; separately, as it keeps the
+        window busy.
+        """
         probe, num_tokens = StallProbe(), 0
         self._app.window.chat.records = True
         probe.start()

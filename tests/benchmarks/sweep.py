@@ -35,7 +35,7 @@ _EXACT = "exact"
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """What one rule gave.
+    """Measurements of one rule.
 
     Attributes:
         epsilon: The bound; 0 for exact sampling.
@@ -56,7 +56,7 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonSweep:
-    """All bounds beside exact sampling.
+    """Measurements of all values of epsilon, and of exact sampling.
 
     Attributes:
         points: One for each ε.
@@ -127,7 +127,7 @@ def _point(
 
 
 class _Judged(NamedTuple):
-    """What the target says of answers.
+    """The target's judgement of answers.
 
     Attributes:
         num_equal: Tokens that exact sampling would have chosen behind the same text.
@@ -157,7 +157,9 @@ def _judged(target: Target, conversation: RaceConversation, settings: GenerateSe
 
 
 def _log_probability(logits: Tensor, token_ids: Sequence[int]) -> float:
-    """Of tokens, each by the scores before it. [at least as many, vocabulary]"""
+    """Return the summed log-probability of tokens, each by the logits before it. [at least as many,
+    vocabulary]
+    """
     ids = torch.tensor(token_ids, device=logits.device)
     scores = torch.log_softmax(logits[: len(ids)].float(), dim=-1)
     return float(scores.gather(1, ids[:, None]).sum())

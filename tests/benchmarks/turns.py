@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _turns(target: Target) -> float:
-    """Usual times, as other programs make turns longer, never shorter."""
+    """Return median times: other programs make turns longer, never shorter."""
     talks = [_conversation(target) for _ in range(CONVERSATIONS)]
     second, tenth = ([talk[turn].time_to_first_token_s for talk in talks] for turn in (1, 9))
     return quartile_s(tenth) / quartile_s(second)
@@ -68,8 +68,9 @@ def _conversation(target: Target) -> list[GenerationDone]:
 
 
 def _recording(target: Target) -> float:
-    """Both in turns, so that a machine that slows down slows both. Of the answers to a prompt the
-    usual time counts: other programs make answers longer, never shorter."""
+    """Measure with and without recording in turns, so that a slowdown of the machine affects both.
+    The median per prompt counts, as other programs make answers longer, never shorter.
+    """
     settings = GenerateSettings(drafter="medusa", max_new_tokens=150, tree_rows=8)
     usual = [0.0, 0.0]
     for prompt in PROMPTS:

@@ -49,7 +49,7 @@ MIB = 1 << 20
 
 
 class Device:
-    """What is measured: the first card, or the CPU with small sizes for a dry run."""
+    """Device under measurement: the first card, or the CPU with small sizes for a dry run."""
 
     def __init__(self, is_dry: bool) -> None:
         self.is_dry = is_dry
@@ -256,7 +256,7 @@ def check_greedy(device: Device) -> dict[str, object]:
 
 
 def check_kernels(device: Device) -> dict[str, object]:
-    """Print which kernels are right, and the relative error of each type's products."""
+    """Print which kernels are correct, and the relative error of each type's products."""
     from medusa_core.models.quant.block_types import block_type
     from medusa_core.models.quant.card_linear import card_linear, working_types
     from medusa_core.models.quant.random_blocks import random_blocks
@@ -291,7 +291,7 @@ def check_kernels(device: Device) -> dict[str, object]:
 
 
 def measure_kernels(device: Device) -> dict[str, object]:
-    """Print which of our kernels are right, and their times by type and rows.
+    """Print which of our kernels are correct, and their times by type and rows.
 
     Times are of a 4096 × 4096 matrix, in microseconds and as a share of the bandwidth at which the
     card copies; attention is of Llama-3-8B's heads and 8 nodes, beside torch's.

@@ -97,7 +97,9 @@ def test_heads_draft_the_golden_tokens_in_float64(name: str, tmp_path: Path) -> 
 
 
 def distance(passes: Passes, variant: Variant) -> float:
-    """How far projections are from those in float64: tells an error from another rounding."""
+    """Return the distance of projections from those in float64, which distinguishes an error from
+    rounding.
+    """
     exact = golden.recorded_projections(variant.family)[variant.name]
     found = passes.projections
     return max(float(golden.relative_errors(found[name], exact[name]).max()) for name in exact)

@@ -39,7 +39,7 @@ HEAD_LINES = [STYLE.underline(Mark("medusa", depth)) for depth in range(1, 6)]
 
 
 def expected_chars(answer: Answer) -> list[tuple[str, str]]:
-    """The same from the steps alone: no parser, no positions."""
+    """Return the expected characters from the steps alone, without parser and positions."""
     num_left = len(answer.done.text)
     expected: list[tuple[str, str]] = []
     for one in answer.steps:

@@ -56,7 +56,7 @@ def test_every_kind_of_heads_is_covered(written: Written) -> None:
 
 
 def differences(folder: Path, formats: Formats, drafter: str) -> list[str]:
-    """What isn't as planned of heads in some formats."""
+    """Return differences between planned and actual memory of heads in some weight formats."""
     target = load_heads(folder, formats)
     alone = load_heads(folder, formats, takes_heads=False)
     heads = target.heads
@@ -101,7 +101,7 @@ def test_quantized_heads_are_smaller(name: str, written: Written) -> None:
 
 
 def memory_of(session: Session) -> HeadMemory:
-    """What its heads keep."""
+    """Return the memory of a target's heads."""
     (memory,) = session.memory.values()
     assert isinstance(memory, HeadMemory)
     return memory
@@ -156,7 +156,7 @@ def test_heads_of_another_target_are_refused(name: str, written: Written, other:
 
 
 def drafted(target: Target, drafter: str) -> list[dict[int, float]]:
-    """What heads draft behind a text, and behind the best of that."""
+    """Return the drafts of heads after a text, and after their most likely draft."""
     source = source_registry().get(drafter).build(target, RowBudget(24))
     hear(target, source, TEXT, [4, 1, 3])
     source.start(TEXT[-1], 24)

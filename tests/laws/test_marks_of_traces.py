@@ -66,7 +66,7 @@ MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings an
 
 
 class ScriptedRunner(Runner):
-    """Chooses the tokens of a script, whatever it reads: a state is its place in the text."""
+    """Runner that returns the tokens of a script; a hidden state is the position in the text."""
 
     hidden_dtype = cache_dtype = torch.float32
     taps = ()
@@ -143,7 +143,7 @@ def emit(
 
 
 def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:
-    """Every token of an answer as the traces tell it: its bytes and who drafted it."""
+    """Return every token of an answer by its traces: its bytes and its source."""
     tokens = []
     for trace in traces:
         verdicts, nodes = trace.verdicts, trace.nodes
@@ -155,7 +155,7 @@ def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:
 
 
 def coloured_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:
-    """All characters with the colour of the token that completes each, from traces alone."""
+    """Return all characters with the colour of the token that completes each, by traces alone."""
     data, owners = b"", []
     for text, source in accepted_in(traces):
         data += text
@@ -174,7 +174,7 @@ def colour_of(source: TokenSource) -> str:
 
 
 def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[str, str]]:
-    """Those that occur once in their document."""
+    """Return the expected characters that occur once in their document."""
     return [one for one in coloured_chars(traces, num_chars) if is_unique_char(one[0])]
 
 
@@ -188,7 +188,7 @@ def offloaded(steps: Sequence[StepDone], done: GenerationDone) -> AnswerDocument
 
 
 def document_of(template: int | str) -> str:
-    """One kind of Markdown, or all of them."""
+    """Return a document of one kind of Markdown, or of all."""
     if template == "all":
         return fill(list(TEMPLATES), ["\n\n"] * len(TEMPLATES))
     if template == "twice":
@@ -246,7 +246,7 @@ def test_a_stop_string_within_a_step_ends_the_marks_with_the_text(
 
 
 def shown_by(view: AnswerDocument, token: int) -> str:
-    """What the document shows of a token."""
+    """Return the characters that the document shows of a token."""
     parts = []
     for found in view.ranges_of(range(token, token + 1)):
         cursor = QTextCursor(view.document)

@@ -48,7 +48,7 @@ SEEDS = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One target, right or faulty, to be judged by an honest one."""
+    """A correct or faulty target, judged by a correct one."""
 
     target: Target
     honest: Target
@@ -56,7 +56,7 @@ class Trial:
     settings: GenerateSettings
 
     def truth(self, num_more: int = MAX_DEPTH) -> list[int]:
-        """The prompt and how it goes on, a little further than asked."""
+        """Return the prompt and its continuation, slightly longer than requested."""
         longer = replace(self.settings, max_new_tokens=self.settings.max_new_tokens + num_more)
         plain = decode(self.honest, plainly(longer), MESSAGES)
         return [*plain.prompt_ids, *plain.token_ids]
@@ -305,7 +305,7 @@ class TwinRunner(ResidentRunner):
 
 
 def with_equal_rows(target: Target, token_id: int, twin_id: int) -> Target:
-    """The target, unable to tell two tokens apart."""
+    """Return the target with equal logits for two tokens."""
     return replace(target, runner=TwinRunner(target.runner, token_id, twin_id))
 
 

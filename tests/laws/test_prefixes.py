@@ -42,7 +42,7 @@ KINDS = (*EXACT, *COMPILED, *OTHERS)
 
 
 def usually(*kinds: str) -> list[object]:
-    """All kinds; others than these are slow tests."""
+    """Return parameters in which all but the given kinds are slow tests."""
     others = (kind for kind in KINDS if kind not in kinds)
     return [*kinds, *(pytest.param(kind, marks=pytest.mark.slow) for kind in others)]
 

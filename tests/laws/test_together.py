@@ -55,7 +55,7 @@ def methods_on(name: str) -> list[tuple[DrafterSpec, RuleSpec]]:
 
 
 def batched(requests: Sequence[Generate], size: int) -> Iterator[Sequence[Generate]]:
-    """So many at a time; the last ones may come twice."""
+    """Split into batches of a size; the last members may be repeated to fill one."""
     for start in range(0, len(requests) - size + 1, size):
         yield requests[start : start + size]
     yield requests[-size:]
@@ -101,7 +101,7 @@ FAULTS: dict[str, Callable[[Target], Target]] = {
 
 
 def oracles(honest: Target) -> tuple[list[Generate], dict[str, DrafterSpec]]:
-    """Requests with the oracle for each: true tokens at random ranks among wrong ones."""
+    """Return requests with an oracle each: correct tokens at random ranks among wrong ones."""
     requests = requests_of("grouped", product([drafter_registry().get("none")], EXACT), 40)
     requests += [replace(r, session_id=f"{r.session_id} again") for r in requests]
     drafters = {}
@@ -153,7 +153,7 @@ def test_a_fault_in_shared_passes_is_caught(fault: str, load: LoadTarget) -> Non
 
 
 class EngineHere:
-    """An executor with what it told."""
+    """Executor without a thread that collects its events."""
 
     def __init__(self) -> None:
         self.reported: list[Event] = []

@@ -73,7 +73,7 @@ FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What a tensor's numbers are made by.
+    """Seed and scale of a golden tensor's random numbers.
 
     Attributes:
         shape: Its shape.
@@ -119,7 +119,7 @@ class Variant:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What the family's file says of it."""
+        """Return the model's record in its family's golden file."""
         tensors = {name: [one.shape, one.mean, one.exponent] for name, one in self.tensors.items()}
         return {"gguf": self.gguf, "config": self.config, "tensors": tensors}
 
@@ -149,7 +149,7 @@ def weights_of(name: str, spec: TensorSpec) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What a runner computes for the same tokens of every model.
+    """Outputs of a runner for the same tokens of every model.
 
     Attributes:
         states: By pass, the hidden states that heads read, final ones first, then those entering
@@ -220,13 +220,13 @@ def _states(runner: Runner, kv: KvCache, other: KvCache) -> Iterator[tuple[str, 
 
 
 def exact_passes(folder: Path) -> Passes:
-    """What torch computes in float64."""
+    """Return torch's outputs in float64."""
     target = load_target(folder, None, LoadOptions("float64", "cpu"))
     return passes_of(target.runner, target.config)
 
 
 def compiled_passes(folder: Path, weight_format: str) -> Passes | None:
-    """What the compiled step of this process computes; None if it doesn't compute this model."""
+    """Return the outputs of the compiled step; None if it doesn't support this model."""
     target = load_target(folder, None, FORMATS[weight_format])
     if not isinstance(target.runner, NativeRunner):
         return None
@@ -234,7 +234,7 @@ def compiled_passes(folder: Path, weight_format: str) -> Passes | None:
 
 
 def gguf_passes(folder: Path) -> Passes:
-    """What torch computes in float64 for a folder's model in a GGUF file."""
+    """Return torch's outputs in float64 for the GGUF file of a folder's model."""
     return exact_passes(convert(folder, folder / "model.gguf"))
 
 
@@ -298,7 +298,7 @@ def relative_errors(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def families() -> list[str]:
-    """Those that have golden files."""
+    """Return the families that have golden files."""
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 

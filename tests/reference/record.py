@@ -52,7 +52,7 @@ _NUM_TOKENS = 32
 
 
 class Unjudged(RowPolicy):
-    """Never asks whether drafts pay, which is a question of the clock."""
+    """Policy that never pauses drafting, as that would depend on the clock."""
 
     def governor(self, settings: GenerateSettings, length: int) -> None:
         return None
@@ -60,7 +60,7 @@ class Unjudged(RowPolicy):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer: a prompt, a drafter, a rule and a seed."""
+    """A reference case: a prompt, a drafter, a rule and a seed."""
 
     prompt: str
     drafter: str
@@ -73,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What became of a case: its tokens, and a digest of all verified trees."""
+    """Result of a case: its tokens, and a digest of all verified trees."""
 
     token_ids: list[int]
     trees: str
@@ -91,7 +91,7 @@ def cases(drafters: tuple[str, ...]) -> Iterator[Case]:
 
 
 def decode(case: Case, loaded: Target) -> Decoded:
-    """Decode a case with an engine that has learned nothing yet, and asks no clock."""
+    """Decode a case with an engine without learned rates and clocks."""
     settings = GenerateSettings(
         drafter=case.drafter,
         rule=case.rule,

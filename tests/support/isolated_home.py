@@ -151,7 +151,7 @@ class WriteGuard:
         raise PermissionError(errno.EPERM, "a test may not write into the real home", str(path))
 
     def _is_inside(self, place: Path) -> bool:
-        """Whether a place lies in the real home; one around it allows nothing."""
+        """Return whether a path is in the real home; folders around it don't count."""
         return any(place.is_relative_to(folder) for folder in self._folders)
 
 

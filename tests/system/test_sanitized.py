@@ -24,7 +24,7 @@ RUNS = ["laws", "families", *(f"native tests, {cpu}" for cpu in CPUS)]
 
 
 def sanitizer() -> str:
-    """What a process must load first.
+    """Return the library to preload for the sanitizer.
 
     With C++'s library: the sanitizer looks there for what throws exceptions while it is loaded, and
     torch throws some.

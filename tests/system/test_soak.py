@@ -19,7 +19,7 @@ MEBIBYTE = 1 << 20
 
 
 def form(num_children: list[int]) -> bytes:
-    """A form as growth tells it: children of each node, then who proposed it."""
+    """Return a tree's growth form: children of each node, then its sources."""
     return array("i", [*num_children, *([1] * len(num_children))]).tobytes()
 
 

@@ -30,7 +30,7 @@ _FIELD = re.compile(r"\{[^{}]*\}")
 
 
 def engine_texts() -> tuple[str, ...]:
-    """All templates, in alphabetical order."""
+    """Return all templates of texts in alphabetical order."""
     found = {text for path in translated_files() for text in texts_of(parse(path))}
     catalog = json.loads((ROOT / "resources" / "catalog.json").read_text(encoding="utf-8"))
     found |= {pair["note"] for pair in catalog["pairs"]}

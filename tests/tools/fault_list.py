@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One change of the code that makes it wrong.
+    """One change of the code that makes it faulty.
 
     Attributes:
         fault_id: Short name, unique.

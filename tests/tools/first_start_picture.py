@@ -85,7 +85,7 @@ def grab(out: str) -> int:
 
 @contextmanager
 def _display() -> Iterator[str]:
-    """A display that nobody sees."""
+    """Start a virtual display."""
     reader, writer = os.pipe()
     server = subprocess.Popen(
         ["Xvfb", "-displayfd", str(writer), "-screen", "0", SCREEN, "-nolisten", "tcp"],

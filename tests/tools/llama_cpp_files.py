@@ -21,7 +21,7 @@ SERVER_TESTS = "tools/server/tests"
 
 
 def folder(of: str = MODELS) -> Path:
-    """Where the files of a folder of llama.cpp's sources lie."""
+    """Return the path of a folder of llama.cpp's sources."""
     name = _PACKAGE.replace("==", "-")
     return real_models.folder() / (name if of == MODELS else f"{name}-{of.replace('/', '-')}")
 

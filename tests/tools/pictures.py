@@ -104,7 +104,7 @@ def _made_by(tool: str, of: Path, picture: Path) -> Path:
 
 
 def shrunk(picture: QImage, num_colours: int = NUM_COLOURS) -> QImage:
-    """The picture in its most frequent colours; others become the nearest of them.
+    """Return the picture in its most frequent colours, others mapped to the nearest of them.
 
     A window has few colours. Qt's own reduction takes a fixed palette, and dots.
     """

@@ -38,12 +38,12 @@ _LEFT_OUT = (".git", ".venv", "__pycache__", ".*_cache")
 
 
 class PlantingError(Exception):
-    """A fault or its tests aren't where the list says."""
+    """Raised if a fault or its tests aren't where the list says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the tests said of a fault.
+    """Result of the tests with a planted fault.
 
     Attributes:
         fault_id: Of the fault.

@@ -55,7 +55,7 @@ MODELS = {
 
 
 def folder() -> Path:
-    """Where they lie; `MEDUSA_REAL_MODELS` overrides it."""
+    """Return the folder of real models; `MEDUSA_REAL_MODELS` overrides it."""
     override = os.environ.get("MEDUSA_REAL_MODELS")
     if override:
         return Path(override)

@@ -33,7 +33,7 @@ SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[=>]")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a character looks.
+    """Attributes of a character.
 
     Attributes:
         colour: Its colour's name.
@@ -45,7 +45,7 @@ class Look:
 
 
 class Paper:
-    """What stands on a terminal, of which nothing scrolls away.
+    """Screen of a terminal that doesn't scroll.
 
     Attributes:
         lines: By row and column: a character and its look.
@@ -67,7 +67,7 @@ class Paper:
         self._write(output[at:])
 
     def text(self) -> str:
-        """All of it without looks."""
+        """Return the text without attributes."""
         rows = range(max(self.lines, default=0) + 1)
         return "\n".join(self._row_text(row) for row in rows)
 

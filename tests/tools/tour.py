@@ -93,7 +93,7 @@ TOO_LONG = "Please remember this. " * 2000
 
 
 def _reported_step(track: Track) -> int:
-    """Near the middle, a step that has all there is to see: accepted tokens and a wrong guess."""
+    """Return a step near the middle with accepted and rejected drafts."""
     middle = len(track) // 2
     nearest = sorted(range(len(track)), key=lambda index: abs(index - middle))
     return next((index for index in nearest if track[index].num_appended == 3), middle)
@@ -130,7 +130,7 @@ class TourError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One entry of the index.
+    """One entry of the index of pictures.
 
     Attributes:
         screen: What is shown.
@@ -331,7 +331,7 @@ class Tour:
         dialog.close()
 
     async def _show_models(self) -> LibraryDialog:
-        """What can be downloaded."""
+        """Show downloadable models."""
         self._app.window.dialogs.show_models()
         dialog = self._app.window.dialogs.models
         assert dialog is not None
@@ -424,7 +424,7 @@ class Tour:
 
 
 def _library_in(folder: Path) -> Library:
-    """An empty library that asks nobody."""
+    """Return an empty library without network access."""
     lists = (folder / "downloads.db", folder / "folders.json")
     return Library(*lists, HubSettings(cache_dir=folder / "hub", is_offline=True))
 

@@ -47,7 +47,7 @@ def extract(path: Path) -> None:
 
 
 def declared_texts() -> tuple[str, ...]:
-    """What the parts of the engine say of themselves, in English."""
+    """Return the declared English texts of the engine's components."""
     settings = SETTINGS.values()
     texts = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
     texts += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]

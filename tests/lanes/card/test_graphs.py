@@ -124,7 +124,7 @@ class FakeGraph:
 
 
 class FakeStreams:
-    """Which stream is the current one."""
+    """Fake of torch's streams that records the current one."""
 
     def __init__(self) -> None:
         self.current = FakeStream()
@@ -137,7 +137,7 @@ class FakeStreams:
 
 
 class FakeStreamContext:
-    """As torch's: the stream from before comes back when it is left, and only then."""
+    """Fake of torch's stream context: restores the previous stream only when it is left."""
 
     def __init__(self, streams: FakeStreams, stream: FakeStream) -> None:
         self._streams = streams

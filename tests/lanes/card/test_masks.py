@@ -55,7 +55,7 @@ def long_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trees() -> list[TokenTree]:
-    """One of every row count."""
+    """Return a tree of every row count."""
 
     rng = random.Random(7)
     shapes = [TreeShape.root_only(), *(random_shape(rng, rows, 8) for rows in ROWS)]
@@ -64,7 +64,9 @@ def trees() -> list[TokenTree]:
 
 @torch.inference_mode()
 def states(target: Target, runner: ResidentRunner) -> list[torch.Tensor]:
-    """Of every tree behind every length, and the keys and values that it wrote."""
+    """Return hidden states of every tree after every length, with the keys and values that it
+    wrote.
+    """
     kv = runner.new_cache(LONGEST + 64)
     kv.fill(LONGEST)
     kv.truncate(0)

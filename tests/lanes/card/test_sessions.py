@@ -46,7 +46,7 @@ def load(
 
 
 def compare(engine: EngineOnCard) -> dict[str, tuple[int, ...]]:
-    """What two sessions write in turns, one plainly and one with drafts."""
+    """Compare the answers of two interleaved sessions, one plain and one with drafts."""
     reported = engine.ask(
         Generate("left", "a", user_says("the sea at night"), PLAIN),
         Generate("right", "b", user_says("the sea at night"), SETTINGS),

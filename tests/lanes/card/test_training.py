@@ -35,7 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def replaced_parameters() -> Iterator[None]:
-    """Parameters that move to the card are others there: its tensors are a class of their own."""
+    """Replace parameters moved to the card, since its tensors have a class of their own."""
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     yield
     torch.__future__.set_overwrite_module_params_on_conversion(False)

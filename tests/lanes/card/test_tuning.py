@@ -39,7 +39,7 @@ WIDE = TinySpec(hidden_size=64, intermediate_size=96, seed=51)
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of this test: what it chooses isn't for others."""
+    """Home folder of one test, so that its measurements aren't shared."""
     monkeypatch.setenv("MEDUSA_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 

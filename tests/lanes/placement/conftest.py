@@ -14,7 +14,7 @@ from tests.support.engine.policies import MACHINE
 
 @pytest.fixture
 def known_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rates of this machine that nobody has to measure."""
+    """Set fixed machine rates instead of measuring them."""
 
     def measure_machine(
         request: PolicyRequest, budget: Budget, room: OffloadRoom, _: object

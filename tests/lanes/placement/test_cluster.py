@@ -82,7 +82,7 @@ Divided = Callable[..., tuple[Target, FragileCluster]]
 
 @pytest.fixture
 def divided(folders: Folders) -> Divided:
-    """Targets on so many equal machines."""
+    """Targets divided over a number of equal machines."""
 
     def load(
         name: str, dtype: str = "float64", num_stages: int = 3
@@ -225,7 +225,7 @@ def test_a_step_sends_one_request_to_every_stage(divided: Divided) -> None:
 
 
 def faulty_keep(order: PassRequest) -> PassRequest:
-    """Keeps the accepted rows in the wrong order."""
+    """Keep the accepted rows in the wrong order (a planted fault)."""
     return _changed(order, lambda keep: (*keep[:1], *reversed(keep[1:])))
 
 
@@ -301,7 +301,7 @@ def test_a_spare_takes_over_the_layers_of_a_lost_stage(divided: Divided) -> None
 
 
 def moves_of(target: Target) -> list[Move]:
-    """What the events of an answer say of layers."""
+    """Return the moves of layers among an answer's events."""
     session = Session(target)
     request = Generate("s", "r", MESSAGES, replace(SETTINGS, tree_rows=12))
     reported = list(events_of(start_generation(request, target, session, RowPolicy(target))))

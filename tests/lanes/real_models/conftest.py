@@ -11,7 +11,7 @@ from tests.tools import real_models
 
 @pytest.fixture
 def real_model() -> Callable[[str], Path]:
-    """Finds a model's file; the test is skipped, and the run says so, where it is missing."""
+    """Find a model's file; skip the test, with a note in the summary, if it is missing."""
 
     def find(name: str) -> Path:
         path = real_models.find(name)

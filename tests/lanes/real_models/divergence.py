@@ -25,7 +25,7 @@ TEXT = (
 
 
 def reference_logits(path: Path, token_ids: list[int]) -> Tensor:
-    """What transformers says in float32 behind every token. [tokens, vocabulary]"""
+    """Return transformers' logits in float32 after every token. [tokens, vocabulary]"""
     from transformers import AutoModelForCausalLM
 
     model: Any = AutoModelForCausalLM.from_pretrained(
@@ -45,7 +45,7 @@ def mean_divergence(reference: Tensor, found: Tensor) -> float:
 
 
 def llama_cpp_logits(path: Path, token_ids: list[int]) -> Tensor:
-    """The same by llama.cpp. [tokens, vocabulary]"""
+    """Return llama.cpp's logits after every token. [tokens, vocabulary]"""
     from llama_cpp import Llama
 
     model: Any = Llama(

@@ -105,7 +105,7 @@ def _command(
     prompts: list[str],
     drafters: tuple[str, ...],
 ) -> Generate:
-    """A conversation of one or two questions behind one of the system prompts."""
+    """Return a conversation of one or two questions after one of the system prompts."""
     turns = [draw.choice(systems), ChatMessage(Role.USER, draw.choice(prompts))]
     if draw.random() < 0.3:  # an answer that isn't the model's own
         turns += [ChatMessage(Role.ASSISTANT, "Certainly."), ChatMessage(Role.USER, "Say more.")]

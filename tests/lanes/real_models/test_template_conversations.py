@@ -89,7 +89,7 @@ def words_of(message: ChatMessage) -> list[str]:
 
 
 def has_in_order(prompt: str, messages: Iterable[ChatMessage]) -> bool:
-    """Are the words of each message behind those of the message before?"""
+    """Return whether the words of each message follow those of the previous one."""
     position = 0
     for message in messages:
         found = [prompt.find(word, position) for word in words_of(message)]
@@ -100,7 +100,7 @@ def has_in_order(prompt: str, messages: Iterable[ChatMessage]) -> bool:
 
 
 def paired(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """Each call with its result behind it, as templates for one call at a time want it."""
+    """Return calls each followed by its result, as templates for one call at a time require."""
     results = {one.call_id: one for one in messages if one.role is Role.TOOL}
     turns: list[ChatMessage] = []
     for message in messages:
@@ -142,7 +142,7 @@ def rewritten_earlier(template: ChatTemplate, messages: tuple[ChatMessage, ...])
 
 
 def state(template: ChatTemplate, title: str) -> str:
-    """What becomes of a conversation: `·`, `ERR`, `LOST` or `moved`."""
+    """Return the outcome of a conversation: `·`, `ERR`, `LOST` or `moved`."""
     messages = COLUMNS[title]
     try:
         tools = TOOLS if title.endswith(", tools") else ()

@@ -14,7 +14,7 @@ from tests.lanes.recipe.toy_recipe import NARROW
 
 @torch.inference_mode()
 def greedy_one_by_one(network: PebbleNetwork, prompt: list[int], num_new: int) -> list[int]:
-    """The same, without cache and without batch."""
+    """Return greedy answers computed without cache and batch."""
     ids = list(prompt)
     for _ in range(num_new):
         row = torch.tensor([ids])

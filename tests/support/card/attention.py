@@ -15,7 +15,7 @@ POINTER_BYTES = 16
 
 
 class AttentionError(RuntimeError):
-    """What a real card's kernel refuses."""
+    """Raised for arguments that a real card's kernel would refuse."""
 
 
 def check_attention(

@@ -136,7 +136,7 @@ _FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Properties:
-    """What bitsandbytes reads of a card."""
+    """Device properties that bitsandbytes reads."""
 
     multi_processor_count: int
     major: int
@@ -168,7 +168,7 @@ class _Facts:
         return memory.total_bytes - memory.taken_bytes, memory.total_bytes
 
     def release_memory(self) -> None:
-        """Nothing is kept for later."""
+        """Free all cached memory."""
 
     def wait(self, device: torch.device) -> None:
         """Everything is done at once."""
@@ -215,13 +215,13 @@ class _Mark:
         self._reach = reach
 
     def reach(self) -> None:
-        """Do what stands before, if that isn't done at once anyhow."""
+        """Execute the preceding work, unless it is executed immediately anyway."""
         if self._reach is not None:
             self._reach()
 
 
 class _CopyStream:
-    """Copies as late as a card may: once somebody waits for them, and in their order.
+    """Stream that copies as late as a card may: when it is waited for, and in order.
 
     So what is read before it has come, or is overwritten before it was copied, is wrong.
     """

@@ -17,7 +17,7 @@ _LEAST_LOOP = 20  # instructions; smaller loops aren't what a kernel spends its 
 
 
 class KernelResources(NamedTuple):
-    """What a thread of a kernel takes.
+    """Registers and memory of a kernel.
 
     Attributes:
         registers: Registers of 32 bits.

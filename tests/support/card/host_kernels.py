@@ -75,7 +75,7 @@ def build_host_kernels(
 
 
 def shared_host_kernels() -> HostKernels:
-    """Return the shipped kernels, compiled by the first worker of a test session that asks."""
+    """Return the shipped kernels compiled for the host, once per test session."""
     folder = Path(os.environ["MEDUSA_TEST_SHARED"]) / "card_kernels"
     folder.mkdir(exist_ok=True)
     with FileLock(folder / "lock"):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a kernel was given as one argument.
+    """One argument of a kernel call.
 
     Attributes:
         shape: Its shape.
@@ -27,7 +27,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """One call of attention.
+    """One call of an attention kernel.
 
     Attributes:
         kernel: Which of torch's took it.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class CardMemory:
-    """Counts each storage once, as long as a tensor of the card lies in it.
+    """Memory counter that counts each storage once while a tensor of the card uses it.
 
     Attributes:
         total_bytes: All there is.

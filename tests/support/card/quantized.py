@@ -53,7 +53,7 @@ def kernels_for_cuda(run: RunKernel) -> dict[str, Callable[..., Any]]:
 
 
 def _execute(name: str) -> None:
-    """Run a module anew; nobody but us sees it."""
+    """Execute a private copy of a module."""
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.loader is not None
@@ -224,7 +224,7 @@ _BY_DTYPE: dict[str, Callable[[torch.dtype], Callable[..., None]]] = {
 
 @contextmanager
 def own_globals() -> Iterator[None]:
-    """bitsandbytes keeps a handle of cuBLAS and a table on the card: neither outlives it."""
+    """Reset bitsandbytes' cuBLAS handle and table, which must not outlive a card."""
     functional = bitsandbytes.functional
     with (
         patch.object(functional.CUBLAS_Context, "get_context", _no_handle),

@@ -5,14 +5,14 @@ from medusa_core.messages import Command, Event
 
 
 class EngineOnCard:
-    """An engine without a thread: a card is faked by the thread that asks for it."""
+    """Engine without a thread, since a card is faked per thread."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.executor = Executor(self.events.append, lambda _: False)
 
     def ask(self, *commands: Command) -> list[Event]:
-        """What commands bring, when all of them are done."""
+        """Return the events of commands once all of them are done."""
         first = len(self.events)
         for command in commands:
             self.executor.handle(command)

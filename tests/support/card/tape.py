@@ -12,7 +12,7 @@ Work = Callable[[], Any]
 
 
 class Tape:
-    """Recorded work; nothing in it asks the host for anything again.
+    """Recorded work of a graph; replaying it never queries the host.
 
     Attributes:
         num_operations: How much was recorded.
@@ -26,7 +26,7 @@ class Tape:
         return len(self._pieces)
 
     def add(self, work: Work, result: Any) -> None:
-        """Record a piece of work and where its result lies."""
+        """Record an operation and its output."""
         self._pieces.append((work, result))
 
     def play(self) -> None:

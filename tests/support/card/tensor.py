@@ -44,7 +44,7 @@ _ALLOCATIONS = (
 
 
 class FakeCudaError(RuntimeError):
-    """What a real card would refuse."""
+    """Raised for operations that a real card would refuse."""
 
 
 class CardTensor(Tensor):
@@ -108,7 +108,7 @@ class CardMode(TorchDispatchMode):
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Allow single numbers to be asked for, as while a model is loaded."""
+        """Allow reading scalars from the card, as while a model is loaded."""
         self._lets_wait = True
         try:
             yield
@@ -117,7 +117,7 @@ class CardMode(TorchDispatchMode):
 
     @contextmanager
     def recording(self) -> Iterator[Tape]:
-        """Record what runs, and refuse whatever a graph can't hold."""
+        """Record operations, and refuse those that a graph can't capture."""
         tape = self._tape = Tape()
         try:
             yield tape
@@ -233,7 +233,9 @@ class CardMode(TorchDispatchMode):
 
 
 class CardFunctions(TorchFunctionMode):
-    """What must be met before torch takes it apart: new tensors of numbers, and attention."""
+    """Torch function mode for operations to intercept before torch decomposes them: creation of
+    tensors, and attention.
+    """
 
     def __init__(self, mode: CardMode) -> None:
         super().__init__()
@@ -252,7 +254,7 @@ class CardFunctions(TorchFunctionMode):
 
 
 def _leaves(given: Iterable[Any]) -> list[Any]:
-    """All that is in arguments, lists of tensors included."""
+    """Yield all leaves of arguments, including those in lists."""
     found: list[Any] = []
     for one in given:
         if isinstance(one, list | tuple):
@@ -263,7 +265,7 @@ def _leaves(given: Iterable[Any]) -> list[Any]:
 
 
 def _each(change: Call, value: Any) -> Any:
-    """The same, each of its leaves changed."""
+    """Return arguments with a function applied to each leaf."""
     if isinstance(value, list | tuple):
         changed = [_each(change, one) for one in value]
         return tuple(changed) if isinstance(value, tuple) else changed
@@ -303,7 +305,7 @@ def _real(leaf: Any) -> Any:
 
 
 def _check_devices(func: Any, leaves: Any) -> None:
-    """All tensors of an operation lie on the card, but for numbers that torch takes out itself."""
+    """Check that all tensors of an operation are on the card, except for scalars."""
     for leaf in leaves:
         if isinstance(leaf, Tensor) and not isinstance(leaf, CardTensor) and leaf.dim():
             raise FakeCudaError(

@@ -27,7 +27,7 @@ HEADS = (0, 1, 1, 2, 2, 3)
 
 
 def judged_trace(path: tuple[int, ...], others: tuple[int, ...], **fields: Any) -> StepTrace:
-    """A trace whose guesses had a quarter and whose choices a half of all chances.
+    """Return a trace whose drafts have a quarter and whose chosen tokens half of the probability.
 
     Args:
         path: As in `StepTrace`.

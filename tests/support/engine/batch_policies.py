@@ -13,7 +13,7 @@ ON_DISK = Shares(0.0, 0.0, 1.0)
 
 
 def batch(folders: Folders, prompts: Path, out: Path, *more: str) -> list[str]:
-    """Of a model whose layers gain by coming from below: there are more than buffers."""
+    """Return a batch of a model that gains by offloading, as it has more layers than buffers."""
     model, _ = folders["streamed"]
     how = ["--model", str(model), "--heads", "none", "--threads", "1"]
     files = ["--prompts", str(prompts), "--out", str(out)]

@@ -8,7 +8,8 @@ import pytest
 
 
 def by_turns(*axes: Sequence[Any], daily: Container[Any] | None = None) -> list[Any]:
-    """Every combination; of the last axis one value by turns, the other ones as slow tests.
+    """Parametrize every combination; along the last axis one value by turns, the others as slow
+    tests.
 
     Args:
         axes: Values of each argument.
@@ -37,5 +38,5 @@ def _arguments(value: Any) -> tuple[Any, ...]:
 
 
 def _name_of(value: Any) -> str:
-    """What a test's id calls it: workers of one run must agree, so never an address."""
+    """Return a value's name in a test id, never an address, since workers must agree on it."""
     return str(getattr(value, "name", getattr(value, "__name__", value)))

@@ -81,7 +81,7 @@ class Kind(NamedTuple):
 
 
 def kind_of_cache(name: str) -> Kind:
-    """One of `KINDS`."""
+    """Return one of `KINDS` by name."""
     base = targets.load("pebble", "float32").config
     rows = replace(base, num_layers=len(LAYERS), blocks=(), cached_layers=LAYERS)
     config = replace(rows, context_tokens=CONTEXT)
@@ -107,7 +107,7 @@ class Below(NamedTuple):
 
 
 class Driver:
-    """Sessions of two targets that differ in where rows lie alone.
+    """Sessions of two targets that differ only in the place of KV rows.
 
     Attributes:
         store: Home of those below.
@@ -127,7 +127,7 @@ class Driver:
 
     @classmethod
     def on_disk(cls, kind: Kind, layers: tuple[int, ...], folder: Path, seed: int = 0) -> Driver:
-        """Rows of some layers lie on a disk below a processor."""
+        """Return a target with KV rows of some layers on a disk, without a card."""
         store = kind.store(layers, folder)
         driver = cls(Below(kind, store, DiskPrefetcher(store, _CPU)), seed)
         for tail in store._tails:  # fresh memory may hold the same rows, from a case before
@@ -139,21 +139,22 @@ class Driver:
         return [pool.allocate(new, 1) for pool, new in sides]
 
     def make_room(self, place: int, rows: int) -> None:
-        """Let a session's caches have so many rows more."""
+        """Reserve the given number of further rows in a session's caches."""
         for side, (pool, new) in enumerate(zip(self.pools, self._makers, strict=True)):
             kv = self.pairs[place][side]
             if kv.length + rows > kv.capacity:
                 self.pairs[place][side] = pool.grown(new, kv, kv.length + rows)
 
     def renew(self, place: int) -> None:
-        """Give a session's caches back; it gets others."""
+        """Release a session's caches and allocate new ones."""
         for pool, kv in zip(self.pools, self.pairs[place], strict=True):
             kv.truncate(0)
             pool.release(kv)
         self.pairs[place] = self._pair()
 
     def run(self, rows: dict[int, int], decided: bool = False, num_acquired: int = 1 << 30) -> None:
-        """A pass of so many rows of some sessions; some are computed at once.
+        """Run a pass of some sessions with the given number of rows each, in one or several
+        batches.
 
         Args:
             rows: Of each session.
@@ -198,7 +199,7 @@ class Driver:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of rows that are written."""
+        """Dtype of written rows."""
         return torch.float64 if self.kind.dtype is torch.float64 else torch.float32
 
     def _written(self, kv: KvCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
@@ -208,7 +209,7 @@ class Driver:
         return write_panels(kv, layer, fresh)
 
     def check(self) -> None:
-        """Both hold the same."""
+        """Check that both targets' caches hold equal rows."""
         for below, device in self.pairs:
             assert below.length == device.length
             assert same(below.committed(), device.committed())
@@ -223,7 +224,7 @@ class Driver:
             getattr(kv, name)(*given)
 
     def go_on(self, num_steps: int) -> set[str]:
-        """Do something so many times, and compare behind each; returns what."""
+        """Repeat an operation, compare the caches after each, and return the operations."""
         done = set()
         for _ in range(num_steps):
             done.add(self.step())

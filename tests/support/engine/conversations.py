@@ -30,14 +30,14 @@ FIRST, OTHER = "When does it open?", "May I bring a sandwich?"
 
 
 def asks(*texts: str, system: str = SYSTEM) -> tuple[ChatMessage, ...]:
-    """A conversation of questions and answers behind a system prompt."""
+    """Return a conversation of questions and answers after a system prompt."""
     roles = (Role.USER, Role.ASSISTANT)
     turns = (ChatMessage(roles[place % 2], text) for place, text in enumerate(texts))
     return (ChatMessage(Role.SYSTEM, system), *turns)
 
 
 class Conversations:
-    """What the engine does with sessions, without its thread.
+    """The engine's session handling without its thread.
 
     Attributes:
         sessions: The sessions.
@@ -104,7 +104,7 @@ class Conversations:
         settings: GenerateSettings,
         salt: str = "",
     ) -> GenerationDone:
-        """Answer in a session, while others go on."""
+        """Answer in a session while others run."""
         self.begin(name, messages, settings, salt)
         while True:
             for done in self.step():
@@ -128,7 +128,7 @@ def alone(target: Target, *texts: str, settings: GenerateSettings = GREEDY) -> R
 
 
 def committed(target: Target, token_ids: list[int]) -> torch.Tensor:
-    """What a fresh cache holds of some tokens."""
+    """Return the contents of a fresh cache of some tokens."""
     with torch.inference_mode():
         kv = target.allocate_cache(len(token_ids) + 1)
         target.runner.extend(token_ids, kv)

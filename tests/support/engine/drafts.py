@@ -25,7 +25,7 @@ Path_ = tuple[int, ...]
 
 
 def received(target: Target, token_ids: Sequence[int], hidden: Tensor) -> Observation:
-    """Tokens that were decided behind a state, with all that heads of the target ask for."""
+    """Return an observation of decided tokens with the hidden states that heads need."""
     states = hidden.expand(len(token_ids), -1)
     heads = target.heads
     deep = None if heads is None or not heads.taps else states.repeat(1, len(heads.taps))
@@ -59,7 +59,7 @@ def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> Phras
 
 
 def heads_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Scripted:
-    """What heads might guess: at each depth the same tokens behind every path."""
+    """Return a fake of heads that draft the same tokens at each depth after every path."""
     levels = []
     for _ in range(num_heads):
         drawn = sorted((rng.random() for _ in range(num_ranks)), reverse=True)
@@ -69,7 +69,9 @@ def heads_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int
 
 
 def suffixes_of(rng: random.Random, num_tokens: int) -> Scripted:
-    """What a suffix tree might find: up to three continuations, the longer the surer."""
+    """Return a fake of a suffix source: up to three continuations, longer ones with higher
+    probability.
+    """
     most = rng.choice((1.0, 0.4, 0.1))
     found: dict[Path_, dict[int, float]] = {}
     for _ in range(rng.randrange(4)):
@@ -82,7 +84,7 @@ def suffixes_of(rng: random.Random, num_tokens: int) -> Scripted:
 
 
 class Scripted:
-    """A source that says what a function of a path says.
+    """Source whose candidates are a function of the path.
 
     Args:
         says: What may follow a path, and how likely each token is.

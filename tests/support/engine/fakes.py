@@ -51,7 +51,8 @@ def random_shape(rng: random.Random, num_nodes: int, max_depth: int = MAX_DEPTH)
 
 
 class OracleDrafter:
-    """Knows how the text goes on, and hides it at random ranks and depths among wrong siblings.
+    """Drafter that knows the continuation and places it at random ranks and depths among wrong
+    siblings.
 
     Nodes under a wrong node often hold what would be right at their depth, so that an engine that
     mixes up branches is found out.
@@ -130,7 +131,7 @@ class WalkWitness:
         }
 
     def watch(self, spec: RuleSpec) -> RuleSpec:
-        """The same rule, watched."""
+        """Return the rule, recorded."""
 
         def build(settings: GenerateSettings) -> Rule:
             return _WatchedRule(spec.build(settings), self)
@@ -161,12 +162,12 @@ class _WatchedRule:
 
 @dataclass
 class ChanceWitness:
-    """Remembers what a drafter was told of chance, and how much was decided then."""
+    """Drafter that records the sampling noise it gets, and the number of decided tokens then."""
 
     reported: list[tuple[int, Chance | None]] = field(default_factory=list)
 
     def watch(self, spec: DrafterSpec) -> DrafterSpec:
-        """The same drafter, watched."""
+        """Return the drafter, recorded."""
 
         def build(target: Target, budget: RowBudget) -> Drafter:
             return _ToldDrafter(spec.build(target, budget), [], self.reported)

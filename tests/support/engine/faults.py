@@ -38,7 +38,7 @@ from medusa_core.speculation.rules.shaping import Shaping
 
 
 class ReversedCommit(TensorCache):
-    """Keeps the accepted rows in the wrong order."""
+    """Cache that keeps the accepted rows in the wrong order (a planted fault)."""
 
     def commit(self, slots: Sequence[int]) -> None:
         super().commit((slots[0], *reversed(slots[1:])))
@@ -85,7 +85,7 @@ def honest_layout(layout: RowLayout) -> RowLayout:
 
 
 class FaultyRunner(ResidentRunner):
-    """A runner with another cache or other layouts of trees."""
+    """Runner with a faulty cache or faulty layouts of trees."""
 
     def __init__(
         self,
@@ -111,7 +111,9 @@ class FaultyRunner(ResidentRunner):
 
 
 class WrongStateRunner(FaultyRunner):
-    """Hands out the hidden states of the rows before, while the scores stay right."""
+    """Runner that returns hidden states of the preceding rows with correct logits (a planted
+    fault).
+    """
 
     def __init__(self, honest: ResidentRunner) -> None:
         super().__init__(honest)
@@ -205,7 +207,7 @@ def with_layout(target: Target, layout: Layout) -> Target:
 
 
 def with_wrong_states(target: Target) -> Target:
-    """The target whose drafter reads the wrong row."""
+    """Return the target with hidden states of wrong rows."""
     return replace(target, runner=WrongStateRunner(target.runner))
 
 

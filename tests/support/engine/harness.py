@@ -43,7 +43,7 @@ class EngineHarness:
         self.engine.close()
 
     def name_request(self) -> str:
-        """A name that no other request has."""
+        """Return a unique request id."""
         self._num_requests += 1
         return f"r{self._num_requests}"
 
@@ -80,7 +80,7 @@ class EngineHarness:
         return event
 
     def of(self, request_id: str, kind: type[E]) -> list[E]:
-        """All events of a kind that belong to a request."""
+        """Return all events of a type that belong to a request."""
         return [e for e in self.events if e.request_id == request_id and isinstance(e, kind)]
 
     def _take(self, event: Event) -> None:

@@ -29,7 +29,7 @@ def hear(
     pieces: Sequence[int],
     runner: Runner | None = None,
 ) -> Tensor:
-    """Let a source hear a text as prefill and steps tell it.
+    """Pass a text to a source as prefill and steps do.
 
     Args:
         target: Computes the states.
@@ -67,7 +67,9 @@ def hear(
 
 @torch.inference_mode()
 def candidates_of(source: CandidateSource, *paths: tuple[int, ...]) -> list[dict[int, float]]:
-    """What may follow each of some paths of one length, with its chance, the likeliest first."""
+    """Return the candidates after paths of one length with their probabilities, the likeliest
+    first.
+    """
     joined = array("i", [token for path in paths for token in path])
     found = source.candidates(Paths(len(paths), len(paths[0]), joined))
     assert found is not None
@@ -80,12 +82,12 @@ def candidates_of(source: CandidateSource, *paths: tuple[int, ...]) -> list[dict
 
 
 def candidates_behind(source: CandidateSource, path: tuple[int, ...] = ()) -> dict[int, float]:
-    """What may follow one path, with its chance, the likeliest first."""
+    """Return the candidates after one path with their probabilities, the likeliest first."""
     return candidates_of(source, path)[0]
 
 
 def best_path(source: CandidateSource, length: int) -> list[int]:
-    """The best token behind the best token, and so on."""
+    """Return the path of the most likely candidates."""
     path: list[int] = []
     while len(path) < length:
         path.append(next(iter(candidates_behind(source, tuple(path)))))

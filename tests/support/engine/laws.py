@@ -171,7 +171,7 @@ def check_same_but_for_ties(
 
 
 def _perturbed(scores: Tensor, ids: tuple[int, int], error: float) -> Iterator[Tensor]:
-    """The scores, moved by at most `error` in favour of one or the other token."""
+    """Return the logits with one of two tokens favoured by at most `error`."""
     yield scores
     for winner, loser in (ids, ids[::-1]):
         for others in (-error, 0.0, error):
@@ -193,7 +193,7 @@ def check_cache(session: Session, honest: Target, tolerance: float) -> None:
 
 
 def check_sources(run: Run) -> None:
-    """Law 5's half of the engine: every token says whether it was drafted, and at which depth."""
+    """Check law 5 in the engine: every token names its source and depth, or neither."""
     for step in run.steps:
         assert len(step.token_ids) == len(step.pieces) == len(step.sources)
         for place, source in enumerate(step.sources):
@@ -209,7 +209,7 @@ def check_sources(run: Run) -> None:
 
 
 def plainly(settings: GenerateSettings) -> GenerateSettings:
-    """The same settings without a drafter."""
+    """Return the settings without a drafter."""
     return replace(settings, drafter="none")
 
 

@@ -57,7 +57,7 @@ def targets_for(spec: DrafterSpec, turn: int) -> list[str]:
 
 
 def sources_on(spec: DrafterSpec, target: Target) -> frozenset[str]:
-    """Those of a drafter's sources that serve a target, and what one of them may read there."""
+    """Return a drafter's sources that serve a target, and the cache that one of them reads."""
     names = {name for name in spec.sources if source_registry().get(name).serves(target)}
     reads_earlier = "suffix" in names and target.learned is not None
     return frozenset(names | {"earlier answers"} if reads_earlier else names)

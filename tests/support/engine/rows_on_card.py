@@ -53,7 +53,7 @@ ROWS_BELOW = [
 def driver_on_card(
     name: str, place: str, attention: Tier, folder: Path, device: torch.device
 ) -> Driver:
-    """Sessions whose rows lie below a card, beside ones that lie in one place."""
+    """Return sessions with KV rows offloaded from a card, beside resident ones."""
     kind = kind_of_cache(name)._replace(device=device)
     count = len(LAYERS)
     placement = Placement(
@@ -70,7 +70,7 @@ SHARES = {"memory": Shares(0.25, 0.75, 0), "disk": Shares(0.5, 0, 0.5)}
 
 
 def answers(target: Target) -> list[tuple[int, ...]]:
-    """What it answers to all prompts at once."""
+    """Return the answers to all prompts of one batch."""
     requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
     found = {}
     for answered in answer_all(target, requests, RowPolicy(target), len(PROMPTS)):
@@ -98,7 +98,7 @@ class Expected:
 
 
 def policy_of(place: str, attention: Tier, cache: str) -> Policy:
-    """A policy of two batches whose cached rows lie there."""
+    """Return a policy of two batches with offloaded KV rows."""
     return Policy(
         cache=SHARES[place],
         batch=2,
@@ -110,7 +110,7 @@ def policy_of(place: str, attention: Tier, cache: str) -> Policy:
 
 
 def check_bytes(target: Target, policy: Policy) -> None:
-    """What it takes of the card and of the computer's memory is what was planned."""
+    """Check that memory of card and computer equals the plan."""
     assert isinstance(target.runner, OffloadRunner)
     store, visits = target.runner.store, target.runner.tiers.rows
     assert store is not None

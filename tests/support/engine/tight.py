@@ -18,7 +18,7 @@ from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 def with_layers_below(
     model_dir: Path, heads_dir: Path | None, options: LoadOptions, num_here: int
 ) -> LoadOptions:
-    """Options in which so many layers stay on the device; the others lie on a disk beside."""
+    """Return options with the given number of resident layers; the others are on a disk."""
     config = ModelFiles.open(model_dir).config
     device = resolve_device(options.device).device
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)

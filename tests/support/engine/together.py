@@ -19,7 +19,7 @@ from tests.support.engine.laws import check_cache
 def requests_of(
     name: str, methods: Iterable[tuple[DrafterSpec, RuleSpec]], num_tokens: int
 ) -> list[Generate]:
-    """One request for every drafter and rule, each with a prompt and settings of its own."""
+    """Return a request for every drafter and rule, each with its own prompt and settings."""
     prompts = prompts_of(name)
     found = []
     for number, (drafter, rule) in enumerate(methods):
@@ -35,7 +35,7 @@ def decode_together(
     honest: Target | None = None,
     drafters: Mapping[str, DrafterSpec] | None = None,
 ) -> tuple[list[GenerationDone], int]:
-    """All answers, decoded together, and how many there were in the largest pass.
+    """Decode all answers together; return them and the most answers in a pass.
 
     Args:
         target: Decodes.

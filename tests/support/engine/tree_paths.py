@@ -12,6 +12,6 @@ def path_to(shape: TreeShape, node: int) -> tuple[int, ...]:
 
 
 def mask_of(shape: TreeShape) -> list[list[bool]]:
-    """Which nodes each node may see: itself and its ancestors. [n, n]"""
+    """Return the attention mask of nodes: each sees itself and its ancestors. [n, n]"""
     paths = [path_to(shape, node) for node in range(shape.num_nodes)]
     return [[other in path for other in range(shape.num_nodes)] for path in paths]

@@ -11,7 +11,7 @@ PAGE = 4096
 
 
 def junk(chance: random.Random, num_bytes: int) -> bytes:
-    """What stands where something else was."""
+    """Return random bytes that overwrite others."""
     kinds = (bytes(num_bytes), b"\xff" * num_bytes, chance.randbytes(num_bytes))
     return chance.choice(kinds)
 
@@ -59,7 +59,7 @@ DAMAGES: tuple[Callable[[random.Random, bytearray], None], ...] = (
 
 
 def text_of(chance: random.Random, num_words: int) -> str:
-    """A text that no other has."""
+    """Return a unique text."""
     return " ".join(f"{chance.getrandbits(40):x}" for _ in range(num_words))
 
 
@@ -84,7 +84,7 @@ def damaged(path: Path, number: int) -> bytes:
 
 
 def texts_in(path: Path) -> set[str]:
-    """All texts of a history, opened as the window opens it."""
+    """Return all texts of a history, opened as by the window."""
     history = History(path, Clock())
     try:
         infos = history.conversations() + history.conversations(in_trash=True)
@@ -94,7 +94,7 @@ def texts_in(path: Path) -> set[str]:
 
 
 def harm_pack(history: History, packed: bytes, conversation: str = "tea") -> None:
-    """Put other bytes into one pack of steps, as nothing that looks at the file can see."""
+    """Corrupt one pack of steps in a way that SQLite can't detect."""
     history._database.write(
         "UPDATE steps SET packed = ? WHERE number = (SELECT min(s.number) FROM steps AS s"
         " JOIN messages AS m ON m.number = s.message JOIN conversations AS c"

@@ -48,7 +48,7 @@ def answer(conversation: str, name: str, parent: str) -> Stored:
 
 
 def steps(text: str, request: str = "r", size: int = 2) -> Iterator[StepDone]:
-    """A text as steps of so many bytes: characters come apart."""
+    """Return a text as steps of the given number of bytes, which may split characters."""
     raw = text.encode("utf-8", "replace")
     both = TokenSource("phrases+suffix", 1)
     for number, begin in zip(count(), range(0, len(raw), size), strict=False):
@@ -94,7 +94,7 @@ def done(text: str) -> GenerationDone:
 def tell(
     history: History, conversation: str, question: str, reply: str, parent: str | None = None
 ) -> tuple[str, str]:
-    """One exchange; its messages are named by their texts' conversation and number."""
+    """Write one exchange whose texts contain the conversation and a number."""
     number = history.conversation(conversation).num_messages
     requested, answered = f"{conversation}-{number}", f"{conversation}-{number + 1}"
     history.add_prompt(prompt(conversation, requested, question, parent))

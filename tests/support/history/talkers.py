@@ -28,13 +28,13 @@ def talking(folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def facts_of(folder: Path, name: str) -> Facts:
-    """What a process has stated, without what it was killed in the middle of."""
+    """Return the facts a process reported, without one it was killed in."""
     text = (folder / name).read_text(encoding="utf-8")
     return [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def wait_for(folder: Path, name: str, kind: str, number: int = 1) -> None:
-    """Wait until a process has stated so many facts of a kind more than now."""
+    """Wait until a process has reported the given number of further facts of a kind."""
 
     def num_stated() -> int:
         return sum(words[0] == kind for words in facts_of(folder, name))
@@ -46,7 +46,7 @@ def wait_for(folder: Path, name: str, kind: str, number: int = 1) -> None:
 
 
 def check_facts(history: History, facts: Facts) -> None:
-    """All that was stated is there."""
+    """Check that all reported facts are stored."""
     messages = {message.id: message for message in history.messages("tea")}
     for words in facts:
         if words[0] == "finished":

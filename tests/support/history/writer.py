@@ -70,7 +70,7 @@ def write(history: History) -> None:
 
 
 def take(history: History, file: Path, gently: bool) -> None:
-    """A file that is imported over and over, as other conversations each time."""
+    """Import a file repeatedly, as different conversations."""
     with ConversationFile(file) as found:
         conversations = list(found)
     say("ready")
@@ -94,7 +94,7 @@ def back_up(history: History) -> None:
 
 
 def talk(history: History, name: str) -> None:
-    """Exchanges in a conversation where others talk, too, and one of its own that comes and goes.
+    """Write exchanges in a shared conversation, and in one that is created and deleted.
 
     Args:
         history: Where.

@@ -59,7 +59,7 @@ class LoopbackHub:
         self._call("/__begin", json.dumps(begin).encode())
 
     def set_faults(self, **faults: dict[str, Any]) -> None:
-        """Faults by file name; two underscores stand for a dot."""
+        """Set faults by file name; two underscores stand for a dot."""
         named = {name.replace("__", "."): fault for name, fault in faults.items()}
         self._call("/__faults", json.dumps(named).encode())
 
@@ -70,7 +70,7 @@ class LoopbackHub:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """All requests so far but those of the tests."""
+        """Return all requests so far except those of the tests."""
         found = self._call("/__log")
         assert isinstance(found, list)
         return found
@@ -107,7 +107,7 @@ def settings(hub: LoopbackHub, tmp_path: Path) -> HubSettings:
 
 
 def in_library(hub: LoopbackHub, cache: Path, code: str, offline: bool = False) -> str:
-    """What huggingface_hub itself prints, in a process of its own."""
+    """Return the output of huggingface_hub in a process of its own."""
     environment = {
         **os.environ,
         "HF_ENDPOINT": hub.endpoint,
@@ -147,7 +147,7 @@ def cache(tmp_path: Path, model_files: dict[str, bytes], heads_files: dict[str, 
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHub]:
-    """A Hub that answers what the test says."""
+    """Hub whose answers are given by the test."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with scripted_hub() as hub:
         yield hub

@@ -16,12 +16,12 @@ OTHER_SHA = "b" * 40
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """All files of a folder, by name."""
+    """Return all files of a folder by name."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
 def blob_id(data: bytes, is_large: bool) -> str:
-    """What the cache calls a file, computed apart from the code under test."""
+    """Return the cache's name of a file, computed independently of the code under test."""
     if is_large:
         return hashlib.sha256(data).hexdigest()
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -22,7 +22,7 @@ MAX_BYTES = 1 << 30
 
 
 class Runs:
-    """Unpickles by calling whatever it was given."""
+    """Object whose unpickling calls a given function."""
 
     def __init__(self, call: Callable[..., object], *args: object) -> None:
         self._reduced = call, args

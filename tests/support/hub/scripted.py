@@ -21,7 +21,7 @@ LARGE = (".safetensors", ".bin", ".pt")
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent for a request."""
+    """Response to a request."""
 
     body: bytes = b""
     status: int = 200
@@ -77,7 +77,7 @@ class ScriptedHub:
         return listing
 
     def list(self, repo: str, listing: object) -> None:
-        """Let this be what a repository is said to hold."""
+        """Set the listing of a repository."""
         self.answers[f"/api/models/{repo}/revision/main"] = Answer(json.dumps(listing).encode())
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def scripted_hub() -> Iterator[ScriptedHub]:
-    """One that ends with the block."""
+    """Run a scripted Hub during a with block."""
     hub = ScriptedHub()
     try:
         yield hub
@@ -121,7 +121,7 @@ def send(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
 
 
 def file_script(data: bytes) -> Script:
-    """Serves a file, from where it is asked for."""
+    """Serve a file from the requested offset."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         requested = handler.headers.get("Range")
@@ -135,13 +135,13 @@ def file_script(data: bytes) -> Script:
 
 
 def listing_of(files: dict[str, bytes]) -> dict[str, Any]:
-    """What the Hub says of files."""
+    """Return the Hub's listing of files."""
     siblings = [sibling(name, data) for name, data in files.items()]
     return {"id": "o/x", "sha": SHA, "siblings": siblings}
 
 
 def sibling(name: str, data: bytes) -> dict[str, Any]:
-    """What the Hub says of one file."""
+    """Return the Hub's listing entry of a file."""
     is_large = name.endswith(LARGE)
     reported: dict[str, Any] = {
         "rfilename": name,

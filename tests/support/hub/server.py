@@ -33,7 +33,7 @@ STATUS_FAULTS = {
 
 
 class Hub:
-    """What the server knows: repositories, faults, and the requests so far."""
+    """State of the test Hub: repositories, faults and the requests so far."""
 
     def __init__(self, root: Path, bytes_per_s: int) -> None:
         self.root = root
@@ -59,7 +59,7 @@ class Hub:
         return entry
 
     def rate(self, nbytes: int) -> None:
-        """Wait until so many bytes may leave."""
+        """Wait until the given number of bytes may be sent."""
         if not self.bytes_per_s:
             return
         with self._lock:
@@ -75,7 +75,7 @@ class Hub:
                 yield f"{folder.parent.name}/{folder.name}"
 
     def files(self, repo: str) -> list[dict[str, Any]]:
-        """Every file of a repository as the tree endpoint tells it."""
+        """Return every file of a repository as the tree endpoint lists it."""
         folder = self.root / repo
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
         return [self.file(path, path.relative_to(folder).as_posix()) for path in paths]
@@ -122,14 +122,14 @@ def _file_hash(path: Path, kind: str) -> str:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Handler of one connection."""
 
     protocol_version = "HTTP/1.1"
     newest: Hub
     hub: Hub
 
     def setup(self) -> None:
-        """Keep the Hub of the connection's test, whatever begins meanwhile."""
+        """Keep the Hub of the connection's test even if another one starts."""
         super().setup()
         self.hub = getattr(type(self), "newest", Hub(Path(), 0))
 
@@ -143,7 +143,7 @@ class Handler(BaseHTTPRequestHandler):
         self._route("POST")
 
     def log_message(self, *args: Any) -> None:
-        """The log is asked for; nothing is printed."""
+        """Print nothing; the requests are recorded instead."""
 
     def _route(self, method: str) -> None:
         parts = urlsplit(self.path)
@@ -229,7 +229,7 @@ class Handler(BaseHTTPRequestHandler):
         }
 
     def _tags(self, repo: str) -> list[str]:
-        """Of what a repository's card says the lines `tag: …` and `base_model: …`."""
+        """Return the `tag: …` and `base_model: …` lines of a repository's card."""
         card = self.hub.root / repo / "README.md"
         lines = card.read_text(encoding="utf-8").splitlines() if card.exists() else []
         bases = [line.replace(": ", ":") for line in lines if line.startswith("base_model: ")]

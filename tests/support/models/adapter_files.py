@@ -101,7 +101,7 @@ def config_of(spec: LoraSpec) -> dict[str, Any]:
 
 
 def write_lora(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> Path:
-    """Both files; returns the folder."""
+    """Write both files of an adapter and return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     save_file(dict(tensors), folder / "adapter_model.safetensors", {"format": "pt"})
     (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -119,7 +119,7 @@ def _parts(spec: BlockSpec, normal: "_Normal") -> dict[str, Tensor]:
 
 
 class _Normal:
-    """Random numbers, one tensor after the other."""
+    """Generator of random tensors."""
 
     def __init__(self, generator: torch.Generator) -> None:
         self.generator = generator
@@ -299,7 +299,7 @@ def config_of(spec: BlockSpec) -> dict[str, Any]:
 
 
 class Slowly:
-    """What a drafter says, place by place in float64."""
+    """Reference of a block drafter, position by position in float64."""
 
     def __init__(self, spec: BlockSpec, embedding: Tensor, lm_head: Tensor) -> None:
         self.spec, self.embedding = spec, embedding.double()
@@ -346,7 +346,7 @@ class Slowly:
         return torch.stack([self._norm(row, "norm") for row in x[spec.first_place :]])
 
     def scores(self, states: Tensor, level: int, before: int) -> Tensor:
-        """Of the columns at a place behind a token, and how far they are trusted."""
+        """Return the logits of the columns after a token, and their confidence."""
         scores = self.lm_head @ states[level] * self.spec.own.get("output_multiplier", 1)
         if cap := self.spec.own.get("final_logit_softcapping"):
             scores = torch.tanh(scores / cap) * cap
@@ -366,7 +366,7 @@ class Slowly:
         return scores
 
     def chances(self, states: Tensor, level: int, before: int) -> dict[int, float]:
-        """How likely each token is at a place behind a token."""
+        """Return the probability of each token at a position after a token."""
         found = torch.softmax(self.scores(states, level, before), 0)
         if self.spec.confidence:
             vector = self.parts["markov_head.markov_w1.weight"][before]
@@ -407,7 +407,7 @@ class Slowly:
     def _convolved(
         self, name: str, rows: list[Tensor]
     ) -> tuple[list[Tensor], Callable[[list[Tensor]], list[Tensor]]]:
-        """What a half of a layer reads, and what becomes of what it makes."""
+        """Return the input and output of a convolution in half a layer."""
         if not self.spec.selected:
             return rows, lambda made: made
         kernels = self.parts[f"{name}.base_kernel"]

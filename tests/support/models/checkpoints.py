@@ -94,7 +94,7 @@ def write_random_heads(folder: Path, config: ModelConfig, num_heads: int, format
 
 
 def write_text_files(folder: Path, vocab_size: int) -> None:
-    """A byte-level tokenizer with so many tokens, and a chat template."""
+    """Write a byte-level tokenizer with the given number of tokens, and a chat template."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: index for index, token in enumerate((*SPECIALS, *alphabet))}
     for number in range(len(vocabulary), vocab_size):

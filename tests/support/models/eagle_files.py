@@ -206,7 +206,7 @@ def config_of(spec: EagleSpec) -> dict[str, Any]:
 
 
 class Slowly:
-    """What a head drafts, computed anew for every path."""
+    """Reference of an EAGLE head, recomputed for every path."""
 
     def __init__(self, spec: EagleSpec, embedding: Tensor, lm_head: Tensor) -> None:
         self._spec = spec
@@ -215,7 +215,7 @@ class Slowly:
         self._target_head = lm_head.double()
 
     def chances(self, features: Tensor, token_ids: list[int], path: list[int]) -> dict[int, float]:
-        """How likely each token is behind a path.
+        """Return the probability of each token after a path.
 
         Args:
             features: What the target says of tokens 0 … n − 1; [n, hidden], of EAGLE-3
@@ -239,7 +239,7 @@ class Slowly:
         return self._scores(states[-1])
 
     def _entered(self, read: Tensor) -> Tensor:
-        """What is read of the target, as the first step takes it. [n, hidden]"""
+        """Return the target's states as the first step's inputs. [n, hidden]"""
         spec, parts = self._spec, self._parts
         if not spec.is_third:
             return read
@@ -252,7 +252,7 @@ class Slowly:
         return read @ parts["fc"].T
 
     def _layers(self, hidden: Tensor, token: int, seen: list[list[Tensor]]) -> Tensor:
-        """One row through all layers; `seen` gains its keys and values in each."""
+        """Run one row through all layers and append its keys and values to `seen`."""
         spec, parts = self._spec, self._parts
         vector = self._embedding[token]
         if spec.is_third:
@@ -270,7 +270,7 @@ class Slowly:
         return residual
 
     def _layer(self, prefix: str, x: Tensor, residual: Tensor, seen: list[Tensor]) -> Tensor:
-        """What leaves a layer, of what its attention reads and what goes around that."""
+        """Return a layer's output for the inputs of its attention and its residual."""
         spec, part = self._spec, lambda name: self._parts[f"{prefix}{name}"]
         place, size = len(seen), spec.hidden // spec.heads
         q, k = (part("q") @ x).view(spec.heads, size), (part("k") @ x).view(spec.kv_heads, size)

@@ -179,7 +179,7 @@ def _kv_heads(raw: dict[str, Any]) -> int | list[int]:
 
 
 def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
-    """What gated delta nets hold."""
+    """Add the tensors of gated delta nets."""
     heads = raw["linear_num_value_heads"]
     writer.add_ssm_conv_kernel(raw["linear_conv_kernel_dim"])
     writer.add_ssm_state_size(raw["linear_key_head_dim"])
@@ -262,13 +262,13 @@ def add_gemma4(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
 
 
 def _of_alpha(rope: dict[str, Any], head_dim: int) -> float:
-    """What Hunyuan's alpha stretches the base of the frequencies by."""
+    """Return the factor that Hunyuan's alpha applies to rope_theta."""
     alpha: float = rope.get("alpha", 1.0)
     return float(alpha ** (head_dim / (head_dim - 2)))
 
 
 def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
-    """How far each pair's positions are stretched."""
+    """Return the rope scaling factor of each pair."""
     old, low, high = (
         rope[key]
         for key in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")
@@ -327,7 +327,7 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
 
 
 def _behind(name: str, count: int) -> str:
-    """The name of a tensor of the layer that guesses: it follows the others."""
+    """Return the name of an MTP layer's tensor, which follows the other layers."""
     own = {
         "mtp.fc.": f"blk.{count}.nextn.eh_proj.",
         "mtp.pre_fc_norm_embedding.": f"blk.{count}.nextn.enorm.",
@@ -361,7 +361,7 @@ def _of_delta_net(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
 
 
 def _of_gemma4(name: str) -> str:
-    """What belongs to experts under names that llama.cpp's map knows."""
+    """Return the name of a Gemma 4 tensor, with experts under names of llama.cpp's map."""
     before, _, part = name.rpartition(".")
     ends = {
         "scale": f"{before}.proj.scale",

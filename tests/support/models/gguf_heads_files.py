@@ -202,7 +202,7 @@ def write_block_gguf(
 
 
 def _add_own(writer: gguf.GGUFWriter, tensors: Mapping[str, Tensor]) -> None:
-    """What is else the model's: its token vectors, and its projection."""
+    """Add the model's own tensors: its token embeddings and output projection."""
     for name, tensor in tensors.items():
         writer.add_tensor(f"{name}.weight", tensor.numpy())
     if tensors:
@@ -294,7 +294,7 @@ def write_assistant_gguf(
 
 
 def write_mtp_gguf(path: Path, model: Path, num_layers: int) -> Path:
-    """Of a model's file what drafts and what it shares, as `--mtp` writes it; returns the file."""
+    """Write a GGUF file of the MTP layer and shared tensors, as `--mtp` does, and return it."""
     reader = gguf.GGUFReader(model)
     architecture = reader.fields["general.architecture"].contents()
     writer = gguf.GGUFWriter(path, architecture)

@@ -32,7 +32,7 @@ _MAMBA2_NAMES = {  # likewise of mamba2
 
 
 def mamba_sizes(raw: dict[str, Any]) -> dict[str, Any]:
-    """A `config.json` whose sizes are given layer by layer, under the usual names."""
+    """Return a `config.json` of per-layer sizes with the standard keys."""
     raw = dict(raw)
     if raw["model_type"] == "mamba2":
         raw |= {ours: raw[theirs] for ours, theirs in _MAMBA2_NAMES.items()}
@@ -119,7 +119,7 @@ def _mamba_layer(raw: dict[str, Any], name: str, tensor: Tensor) -> tuple[str, T
 
 
 def _split(raw: dict[str, Any], name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Of Granite gates and what they gate apart."""
+    """Split Granite's fused gate and up projections."""
     beside = "mlp.shared_experts" if raw.get("num_local_experts") else "mlp"
     for theirs, usual in (("shared_mlp", beside), ("block_sparse_moe", "mlp.experts")):
         lead, found, part = name.partition(f".{theirs}.")
@@ -135,7 +135,7 @@ def _split(raw: dict[str, Any], name: str, tensor: Tensor) -> Iterator[tuple[str
 
 
 def _multiplied(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
-    """Of Falcon-H1: its factors go into its weights."""
+    """Multiply Falcon-H1's factors into its weights."""
     part = name.split(".")[-2]
     gate, down = raw["mlp_multipliers"]
     attention = raw["attention_in_multiplier"]

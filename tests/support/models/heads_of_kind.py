@@ -48,7 +48,7 @@ OF_PEERS = (Formats(), Formats(quant="int8", heads="int8"), Formats(heads="q4"))
 
 @dataclass(frozen=True)
 class HeadsOfKind:
-    """How heads and their target are written.
+    """Writers of a kind of heads and their target.
 
     Attributes:
         drafter: What drafts with them.

@@ -23,7 +23,7 @@ def held_bytes(roots: list[object]) -> int:
 
 
 def parts_of(one: object) -> list[object]:
-    """What an object of a layer is made of."""
+    """Return the parts of a layer's object."""
     if isinstance(one, dict):
         return list(one.values())
     if isinstance(one, list | tuple):

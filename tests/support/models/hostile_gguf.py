@@ -30,7 +30,9 @@ def load(path: Path) -> None:
 
 
 def mutated(data: bytes, dice: random.Random, header: int) -> bytes:
-    """The file with one thing wrong: bytes, numbers, a cut, something put in or left out."""
+    """Return the file with one random fault: bytes, numbers, a truncation, an insertion or a
+    deletion.
+    """
     at = dice.randrange(4, header)
     kind = dice.randrange(6)
     if kind == 0:
@@ -49,7 +51,7 @@ def mutated(data: bytes, dice: random.Random, header: int) -> bytes:
 def check_mutations(
     whole: bytes, folder: Path, seeds: range, load: Callable[[Path], None] = load
 ) -> int:
-    """How many of them were refused; the others load, as what is wrong in them is a name or so."""
+    """Return how many mutations were refused; the others load, as their fault is harmless."""
     path, refused = folder / "x.gguf", 0
     path.write_bytes(whole)
     header = min(tensor.start for tensor in read_gguf(path, is_model=False).tensors.values())
@@ -71,6 +73,6 @@ def check_mutations(
 
 
 def patched(whole: bytes, find: bytes, put: bytes, behind: int = 0) -> bytes:
-    """The file with some bytes behind a text replaced."""
+    """Return the file with some bytes after a text replaced."""
     at = whole.index(find) + len(find) + behind
     return whole[:at] + put + whole[at + len(put) :]

@@ -142,7 +142,7 @@ def _own(names: list[str], written: Written) -> list[str]:
 
 
 def _tensor(tensor: Tensor, rng: random.Random) -> Tensor | None:
-    """One that no head may have; None for none at all."""
+    """Return a tensor that no head may have; None for a missing one."""
     whole = tensor.float() if tensor.dtype is not torch.int64 else tensor
     match rng.randrange(9):
         case 0:
@@ -180,7 +180,7 @@ def harm_tensors(written: Written, folder: Path, rng: random.Random) -> str:
 
 
 def harm_settings(written: Written, folder: Path, rng: random.Random) -> str:
-    """Replace a value of the configuration, wherever it stands."""
+    """Replace a value of the configuration at any depth."""
     path = folder / "config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
     places = [(settings, key) for key in settings]
@@ -200,7 +200,7 @@ def harm_layout(written: Written, folder: Path, rng: random.Random) -> str:
 
 
 def harm_file(written: Written, folder: Path, rng: random.Random) -> str:
-    """Cut the weights off, or say that they are longer than they are."""
+    """Truncate the weights, or declare them longer than they are."""
     path = next(folder.glob("*.safetensors"))
     data = path.read_bytes()
     size = rng.choice((0, 1, 7, 8, 60, len(data) // 2, len(data) - 1))
@@ -241,7 +241,7 @@ def try_out(written: Written) -> str:
 
 
 class Outcome(NamedTuple):
-    """What came of some seeds: refusals by error, harm that worked, and what went wrong."""
+    """Outcome of some seeds: refusals by error, faults that loaded, and failures."""
 
     refused: Counter[str]
     worked: list[str]

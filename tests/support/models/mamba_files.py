@@ -7,7 +7,7 @@ from tests.support.models.tiny import write_text_files
 
 
 def wide(name: str, folder: Path) -> Path:
-    """One of `CONFIGS` with more layers and wider rows, beside a tokenizer."""
+    """Return one of `CONFIGS` with more layers and wider rows, with a tokenizer."""
     config = CONFIGS[name]()
     config.hidden_size, config.intermediate_size = 64, 96
     if config.model_type == "granitemoehybrid":

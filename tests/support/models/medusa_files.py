@@ -30,7 +30,7 @@ def split(name: str) -> tuple[str, str, str]:
 
 
 def vllm_names(tensors: Tensors, prefix: str = "") -> Tensors:
-    """The same heads by vLLM's names."""
+    """Return the heads under vLLM's names."""
     renamed = {}
     for name, tensor in tensors.items():
         head, layer, rest = split(name)

@@ -70,7 +70,7 @@ def layer_of(spec: MtpSpec, number: int = 0) -> dict[str, Tensor]:
 
 
 def named(spec: MtpSpec) -> dict[str, Tensor]:
-    """All layers, as they are named in a checkpoint."""
+    """Return all MTP layers under their checkpoint names."""
     tensors = {}
     for number in range(spec.count):
         index = number + (spec.model.num_layers if spec.is_vllms else 0)
@@ -94,7 +94,7 @@ def write_mimo(folder: Path, spec: MtpSpec | None = None) -> Path:
 
 
 class Slowly:
-    """What the first layer drafts, computed anew for every path."""
+    """Reference of the first MTP layer, recomputed for every path."""
 
     def __init__(self, spec: MtpSpec, embedding: Tensor, lm_head: Tensor) -> None:
         self._spec = spec.model
@@ -102,7 +102,7 @@ class Slowly:
         self._parts = {name: tensor.double() for name, tensor in layer_of(spec).items()}
 
     def chances(self, states: Tensor, token_ids: list[int], path: list[int]) -> Tensor:
-        """How likely each token is behind a path.
+        """Return the probability of each token after a path.
 
         Args:
             states: What leaves the target's last layer at tokens 0 … n − 1, before its norm.

@@ -25,7 +25,7 @@ DEPTH = 4
 
 
 class Names(NamedTuple):
-    """How a publisher names such a layer.
+    """Tensor names of a publisher's MTP layers.
 
     Attributes:
         block: What the names of its block begin with.
@@ -69,7 +69,9 @@ MTP_PEERS = {
 def write_mtp_peer(
     name: str, folder: Path, dtype: torch.dtype = torch.float32, config: Any = None
 ) -> Path:
-    """Write one of them as a target, of other sizes if a configuration says so; its folder."""
+    """Write a model with an MTP layer as a target, optionally with other sizes, and return its
+    folder.
+    """
     peer, names = make_peer(name, config or CONFIGS[name]()).to(dtype), MTP_PEERS[name]
     peer.save_pretrained(folder)
     write_text_files(folder)
@@ -113,7 +115,7 @@ def theirs_of(folder: Path) -> tuple[Any, MtpModel]:
 
 @torch.no_grad()
 def their_drafts(folder: Path, token_ids: list[int], count: int) -> list[int]:
-    """What transformers drafts behind a text, one token after the other."""
+    """Return transformers' drafts after a text, one token at a time."""
     model, layer = theirs_of(folder)
     ids = torch.tensor([token_ids])
     states = model(ids[:, :-1], output_hidden_states=True).hidden_states[-1]
@@ -130,7 +132,7 @@ def their_drafts(folder: Path, token_ids: list[int], count: int) -> list[int]:
 
 
 def their_generator(folder: Path, token_ids: list[int], count: int) -> list[tuple[list[int], int]]:
-    """What transformers drafts while it writes: the tokens before each draft, and the draft."""
+    """Return transformers' drafts during generation: the preceding tokens and the draft."""
     model, _ = theirs_of(folder)
     drafts: list[tuple[list[int], int]] = []
 
@@ -148,7 +150,7 @@ def their_generator(folder: Path, token_ids: list[int], count: int) -> list[tupl
 
 
 def heard(target: Target, text: Sequence[int] = TEXT) -> ChainedSource:
-    """A source by a target's layer that has heard a text, before a step."""
+    """Return a source of a target's MTP layer after prefill of a text."""
     assert isinstance(target.heads, MtpHead)
     source = ChainedSource(target.heads)
     hear(target, source, text, [6, 1, 3])
@@ -157,5 +159,5 @@ def heard(target: Target, text: Sequence[int] = TEXT) -> ChainedSource:
 
 
 def drafts_of(target: Target) -> list[int]:
-    """What our engine drafts with its layer behind a text, the best token each time."""
+    """Return our engine's most likely drafts after a text."""
     return best_path(heard(target), DEPTH)

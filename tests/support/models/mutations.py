@@ -63,7 +63,7 @@ def _places(value: Any) -> Any:
 
 
 def mutate_header(path: Path, rng: random.Random) -> None:
-    """Change what a safetensors file says of its tensors: dtypes, shapes, offsets, names."""
+    """Corrupt a safetensors header: dtypes, shapes, offsets or names."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])

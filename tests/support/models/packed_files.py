@@ -86,7 +86,7 @@ def words(codes: Tensor, bits: int) -> Tensor:
 
 
 def gptq(bits: int = 4, group: int = 32, sym: bool = True, version: str = "gptq") -> Packed:
-    """As AutoGPTQ (version "gptq", zeros less one) and GPTQModel ("gptq_v2") write."""
+    """Write as AutoGPTQ (version "gptq", zeros minus one) and GPTQModel ("gptq_v2") do."""
 
     def write(codes: Tensor, zeros: Tensor, scales: Tensor) -> Tensors:
         columns = codes.shape[1]
@@ -110,7 +110,7 @@ def gptq(bits: int = 4, group: int = 32, sym: bool = True, version: str = "gptq"
 
 
 def awq(group: int = 32, left_out: tuple[str, ...] = ()) -> Packed:
-    """As AutoAWQ's version "gemm" writes."""
+    """Write as AutoAWQ's version "gemm" does."""
 
     def across(codes: Tensor) -> Tensor:
         """[outputs, n] → [n, outputs / 8]"""
@@ -134,7 +134,7 @@ def awq(group: int = 32, left_out: tuple[str, ...] = ()) -> Packed:
 def compressed(
     bits: int = 4, group: int = 32, sym: bool = True, form: str = "pack-quantized"
 ) -> Packed:
-    """As compressed-tensors writes: scales in bfloat16, codes along the inputs."""
+    """Write as compressed-tensors does: scales in bfloat16, codes along the inputs."""
 
     def write(codes: Tensor, zeros: Tensor, scales: Tensor) -> Tensors:
         if form == "int-quantized":

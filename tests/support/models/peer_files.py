@@ -36,7 +36,7 @@ def write_peer(name: str, model: Path, heads: Path | None = None) -> None:
 
 
 def peer_folder(name: str) -> Path:
-    """One of the models of `peers.CONFIGS`, written by the first worker that asks; to read."""
+    """Return the folder of one of `peers.CONFIGS`, written once per test session."""
     folder = Path(os.environ["MEDUSA_TEST_SHARED"]) / "peers" / name
     folder.parent.mkdir(exist_ok=True)
     with FileLock(folder.with_name(f"{name}.lock")):
@@ -49,6 +49,8 @@ def peer_folder(name: str) -> Path:
 
 
 def write_guessing_peer(name: str, model: Path) -> None:
-    """Write one of `mtp_peers.MTP_PEERS` as a target with a layer that guesses; likewise."""
+    """Return the folder of one of `mtp_peers.MTP_PEERS` with its MTP layer, written once per test
+    session.
+    """
     mtp_peers = importlib.import_module("tests.support.models.mtp_peers")
     mtp_peers.write_mtp_peer(name, model, torch.bfloat16)

@@ -23,7 +23,7 @@ TOKEN_IDS = tuple(random.Random(5).choices(range(320), k=70))
 def runner_of(
     model_dir: Path, dtype: str = "float32", config: ModelConfig | None = None
 ) -> ResidentRunner:
-    """Our runner on a folder's weights; sizes as its files say, or as they are given."""
+    """Return our runner of a folder's weights, with sizes from its files or as given."""
     precision = precision_of(dtype, torch.device("cpu"))
     config, checkpoint = (
         config or ModelFiles.open(model_dir).config,

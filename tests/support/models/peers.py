@@ -625,5 +625,5 @@ def peer_of(name: str) -> PreTrainedModel:
 
 @cache
 def first_of_family() -> dict[str, str]:
-    """One of `CONFIGS` for every family, by `model_type`."""
+    """Return the first of `CONFIGS` of every family, by `model_type`."""
     return {CONFIGS[name]().model_type: name for name in reversed(CONFIGS)}

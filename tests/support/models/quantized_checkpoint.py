@@ -12,7 +12,7 @@ from medusa_core.system.files.json_file import read_json
 
 
 def quantized_checkpoint(source: Path, folder: Path, is_nested: bool, skips: str = "") -> Path:
-    """What bitsandbytes' users publish: linear weights in 4 bits, the rest as it was."""
+    """Write a bitsandbytes checkpoint: linear weights in 4 bits, the rest unchanged."""
     shutil.copytree(source, folder)
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(source / "model.safetensors").items():

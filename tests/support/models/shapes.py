@@ -6,5 +6,5 @@ from medusa_core.system.resources import shapes_dir
 
 
 def resized(name: str, **changes: int) -> ModelConfig:
-    """Return a shape with other values of some keys of its `config.json`."""
+    """Return a shape with other values of some `config.json` keys."""
     return parse_config({**read_json(shapes_dir() / f"{name}.json"), **changes}, {})

@@ -133,7 +133,7 @@ class Slowly:
     def _linear(
         self, layer: int, names: tuple[str, ...], part: str, x: Tensor, adapts: bool
     ) -> Tensor:
-        """Matrices of one input below each other, with the adapter of all."""
+        """Return the stacked matrices of one input, with a common adapter."""
         parts = []
         for name in names:
             y = self._target[f"model.layers.{layer}.{name}.weight"] @ x

@@ -80,14 +80,14 @@ Writer = Callable[[Path, Path], object]  # of a target, into its folder and that
 
 
 class Folder(NamedTuple):
-    """Where a target lies, and its heads."""
+    """Folder of a target and of its heads."""
 
     model: Path
     heads: Path | None
 
 
 class Folders(Mapping[str, Folder]):
-    """Folders of all targets, by name; each is written when it is first asked for."""
+    """Folders of all targets by name; each is written when it is first used."""
 
     def __getitem__(self, name: str) -> Folder:
         return folder_of(name)
@@ -201,7 +201,7 @@ def load(name: str, dtype: str, device: str = "cpu") -> Target:
 
 
 def options_of(name: str, dtype: str, device: str) -> LoadOptions:
-    """How to load one of them."""
+    """Return the load options of a target."""
     assistant = folder_of("smaller").model if name == "assisted" else None
     output = _said() if name == "learned" else None
     options = LoadOptions(dtype, device, assistant_dir=assistant, datastore_dir=output)
@@ -210,12 +210,12 @@ def options_of(name: str, dtype: str, device: str) -> LoadOptions:
 
 @cache
 def _said() -> Path:
-    """What "learned" said; this worker adds to a copy of its own."""
+    """Return the answers that the target "learned" has, copied for this worker."""
     return shutil.copytree(folder_of("learned").model / OUTPUT, _OWN / OUTPUT)
 
 
 def add_phrases(folder: Path) -> None:
-    """Put a table of what a random target says often beside it."""
+    """Write a phrase table of a random target's answers beside it."""
     target = load_target(folder, options=LoadOptions("float64"))
     settings = GenerateSettings(drafter="none", max_new_tokens=30)
     answers = [decode(target, settings, user_says(word)) for word in ("one", "two", "three")]
@@ -224,7 +224,7 @@ def add_phrases(folder: Path) -> None:
 
 
 def learn_answers(folder: Path) -> None:
-    """Let a random target say something, which it drafts by from then on."""
+    """Let a random target answer, and draft from these answers afterwards."""
     target = load_target(folder, options=LoadOptions("float64", datastore_dir=folder / OUTPUT))
     assert target.learned is not None
     for rule, output in itertools.product(

@@ -203,7 +203,7 @@ def rendered(source: str, turns: Sequence[ChatMessage], opens: bool, tools: tupl
 
 
 def learned(source: str) -> ToolCallFormat:
-    """What is learned of a template."""
+    """Return the format that is learned from a template."""
 
     def render(turns: Sequence[ChatMessage], opens: bool, tools: tuple[str, ...]) -> str:
         return rendered(source, turns, opens, tools)

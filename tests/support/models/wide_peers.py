@@ -45,7 +45,7 @@ WIDER_HERE = {
 
 
 def wide_config(name: str) -> Any:
-    """One of `CONFIGS`, with rows as wide as the compiled step's vectors."""
+    """Return one of `CONFIGS` with rows as wide as the compiled step's vectors."""
     config = CONFIGS[name]()
     if is_known(config):
         return config

@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent back: bytes, and numbers for pauses in seconds."""
+    """Response of the endpoint: bytes, and numbers for pauses in seconds."""
 
     pieces: tuple[bytes | float, ...] = ()
     status: int = 200
@@ -116,7 +116,7 @@ class FakeEndpoint:
 
     @property
     def bodies(self) -> list[Any]:
-        """What was asked to be answered."""
+        """Bodies of the requests for answers."""
         return [one.body for one in self.asked if one.path.endswith("/chat/completions")]
 
     def _run(self) -> None:

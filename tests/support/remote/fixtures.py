@@ -34,7 +34,7 @@ USUAL = EndpointTimeouts()
 
 @pytest.fixture
 def endpoint() -> Iterator[FakeEndpoint]:
-    """A server that answers well until it is told otherwise."""
+    """Fake endpoint that answers normally until told otherwise."""
     with FakeEndpoint() as running:
         yield running
 
@@ -88,7 +88,7 @@ def load_of(endpoint: FakeEndpoint, model_id: str = "small", **more: Any) -> Loa
 
 
 def no_key(*_: object) -> str:
-    """Nobody keeps a key."""
+    """Return no key for any address."""
     return ""
 
 
@@ -96,7 +96,7 @@ def no_key(*_: object) -> str:
 async def remote_client(
     find_key: Callable[..., str] = no_key, patience: EndpointTimeouts = USUAL
 ) -> AsyncIterator[Client]:
-    """A client of an engine for other machines alone."""
+    """Client of an engine for remote models only."""
     async with Client(lambda on_event: RemoteEngine(on_event, find_key, patience)) as client:
         yield client
 
@@ -107,7 +107,7 @@ def asks(words: str = "Count.", **more: Any) -> Generate:
 
 
 async def events_of(client: Client, request: Generate) -> list[Event]:
-    """All events of an answer."""
+    """Return all events of an answer."""
     async with aclosing(client.generate(request)) as events:
         return [event async for event in events]
 

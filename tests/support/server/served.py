@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Served:
-    """How a server is reached.
+    """Address and keys of a running server.
 
     Attributes:
         log: Its JSON log.
@@ -56,7 +56,7 @@ class Served:
 
     @property
     def base_url(self) -> str:
-        """Where OpenAI's clients begin."""
+        """Base URL for OpenAI's clients."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def url(self, path: str) -> str:
@@ -72,7 +72,7 @@ class Served:
         return httpx2.get(self.url(path), headers=self.headers | headers, timeout=240)
 
     def chat(self, text: str, **fields: Any) -> dict[str, Any]:
-        """One answer."""
+        """Request one answer."""
         body = {"messages": [{"role": "user", "content": text}], "temperature": 0, **fields}
         reply = self.post("/v1/chat/completions", body)
         assert reply.status_code == 200, reply.text
@@ -88,7 +88,9 @@ class Served:
         return found
 
     def records(self, last_path: str, within_s: float = 10.0) -> list[dict[str, Any]]:
-        """What the JSON log has, once it ends with this path: a line comes behind its reply."""
+        """Return the records of the JSON log, once it ends with this path: a line is written after
+        its reply.
+        """
         until = time.monotonic() + within_s
         while True:
             lines = self.log.read_text(encoding="utf-8").splitlines()
@@ -115,7 +117,7 @@ class Served:
         return socket.create_connection(("127.0.0.1", self.port), timeout=240)
 
     def raw(self, text: bytes) -> bytes:
-        """What comes back where bytes are sent, until the server closes."""
+        """Send bytes and return the response until the server closes."""
         with self.connect() as connection:
             connection.sendall(text)
             received = b""
@@ -200,7 +202,7 @@ class ServedProcess(Served):
 
 
 class ServedThread(Served):
-    """The same server in a thread, which saves the start of a process and of torch."""
+    """Server in a thread, which saves starting a process and importing torch."""
 
     def __init__(self, folder: Path, *options: str, models: Sequence[Path] = ()) -> None:
         """Start it.

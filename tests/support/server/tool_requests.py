@@ -33,7 +33,7 @@ def check_arguments(text: str) -> None:
 
 
 def asked(served: Served, *messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """One answer to a conversation."""
+    """Request one answer to a conversation."""
     options = {"temperature": 0, "max_tokens": 60, "tools": [TOOL], **fields}
     reply = served.post("/v1/chat/completions", {"messages": messages, **options})
     assert reply.status_code == 200, reply.text

@@ -17,7 +17,7 @@ StartChat = Callable[..., Typist]
 
 @pytest.fixture
 def start_chat(tmp_path: Path) -> Iterator[StartChat]:
-    """Opens chats with the demo model, which are ended behind the test."""
+    """Return a function that opens terminal chats, which end after the test."""
     chats: list[Typist] = []
 
     def start(*words: str, env: dict[str, str] | None = None) -> Typist:

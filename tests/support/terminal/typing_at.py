@@ -59,7 +59,7 @@ class Typist:
 
     @property
     def text(self) -> str:
-        """What it has shown since the last wait, without escape sequences."""
+        """Output since the last wait, without escape sequences."""
         return _ESCAPES.sub("", self.seen[self._from :]).replace("\r", "")
 
     def type(self, keys: str) -> None:
@@ -96,7 +96,7 @@ class Typist:
         os.write(self._end, b"\x03")
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """End the chat's process in any state."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()

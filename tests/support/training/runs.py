@@ -59,7 +59,7 @@ def run(
 
 
 def after(number: int) -> Callable[[], bool]:
-    """Says stop when it was asked so often."""
+    """Return a function that requests a stop at the given call."""
     prompts = 0
 
     def stop() -> bool:

@@ -18,7 +18,7 @@ from app.widgets.accessible_roles import GROUPS, PICTURES
 
 
 def spoken(widget: QWidget) -> str:
-    """What a screen reader calls a widget: a box of choices by its label alone."""
+    """Return the accessible name of a widget: of a combo box its label."""
     interface = QAccessible.queryAccessibleInterface(widget)
     assert isinstance(interface, QAccessibleInterface)
     if isinstance(widget, QComboBox):
@@ -28,7 +28,7 @@ def spoken(widget: QWidget) -> str:
 
 
 def focusable(root: QWidget) -> Iterator[QWidget]:
-    """All widgets that keys can reach, shown or not, but the inner ones of others."""
+    """Return all widgets that keys can reach, shown or not, without inner ones of others."""
     for widget in (root, *root.findChildren(QWidget)):
         parent = widget.parentWidget()
         is_inner = widget.objectName().startswith("qt_") or isinstance(widget, QTabWidget)
@@ -45,7 +45,7 @@ MARKUP = re.compile(r"</?(qt|span|b|br|p|a|html)\b[^>]*>")
 
 
 def faults(root: QWidget) -> list[str]:
-    """What is wrong with a window for those who can't see it."""
+    """Return the accessibility faults of a window."""
     found = []
     for widget in focusable(root):
         where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"

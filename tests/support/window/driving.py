@@ -40,16 +40,16 @@ def show_all_settings(window: MainWindow) -> None:
 
 
 def user_messages(window: MainWindow) -> list[UserMessage]:
-    """What the user is shown to have written, oldest first."""
+    """Return the shown user messages, the oldest first."""
     return [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
 
 
 def errors(window: MainWindow) -> list[ErrorCard]:
-    """What the chat tells of failures."""
+    """Return the error messages of the chat."""
     return list(window.page.errors.cards)
 
 
 def figure_texts(answer: AnswerMessage) -> tuple[str, ...]:
-    """What stands below an answer, without the dots between."""
+    """Return the figures below an answer, without separators."""
     shown = (label for label in answer.row._labels if not label.isHidden())
     return tuple(label.text().removeprefix("· ") for label in shown)

@@ -15,7 +15,7 @@ RECORDED = Path(__file__).with_suffix(".json")
 
 
 def engine_says() -> dict[str, Any]:
-    """What is recorded, asked of the engine; imports torch."""
+    """Return recorded engine events; to record them imports torch."""
     from medusa_core.speculation.drafters.forced_text import source_infos
     from medusa_core.speculation.drafters.lineup import drafter_registry
     from medusa_core.speculation.drafters.source import source_registry
@@ -37,7 +37,7 @@ def tuples(value: Any) -> Any:
 
 
 def read(kind: Any, name: str) -> Any:
-    """All records of a kind."""
+    """Return all records of a kind."""
     return tuple(kind(*map(tuples, fields.values())) for fields in _SAID[name])
 
 

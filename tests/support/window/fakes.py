@@ -67,7 +67,7 @@ GREEDY = Advice(temperature=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """How the fake answers.
+    """Settings of the fake engine's answers.
 
     Attributes:
         answer: Text of every answer; its words are the tokens.
@@ -113,7 +113,9 @@ def words(text: str) -> tuple[bytes, ...]:
 def steps_of(
     request: Generate, pieces: tuple[bytes, ...], accept: tuple[int, ...]
 ) -> Iterator[StepDone]:
-    """The steps of an answer: prefill gives one token, then so many accepted and a bonus each."""
+    """Return the steps of an answer: one token from prefill, then the given numbers of accepted
+    tokens with a bonus each.
+    """
     shown = number = 0
     while shown < len(pieces):
         num_accepted = 0 if number == 0 else accept[(number - 1) % len(accept)]
@@ -140,7 +142,7 @@ def steps_of(
 
 
 def plan_of(command: Command, num_rows: int = 8) -> Planned:
-    """The engine's trees; its own choice has so many rows."""
+    """Return the engine's planned trees, with the given number of rows chosen."""
     return Planned(
         command.session_id,
         command.request_id,
@@ -155,7 +157,7 @@ def plan_of(command: Command, num_rows: int = 8) -> Planned:
 
 
 def trace_of(step: StepDone, before: tuple[bytes, ...]) -> StepTrace:
-    """The trace of a fake step: a chain of its accepted tokens, and one wrong guess beside it."""
+    """Return the trace of a fake step: a chain of its accepted tokens and one rejected sibling."""
     accepted = step.token_ids[:-1] if step.step else ()
     path = tuple(range(len(accepted) + 1))
     parents, sources = tuple(range(-1, len(accepted))), (TARGET, *HEADS[: len(accepted)])
@@ -243,7 +245,7 @@ class FakeEngine:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread still hears commands."""
+        """Whether the thread still accepts commands."""
         return self._thread.is_alive()
 
     def die(self) -> None:
@@ -367,7 +369,9 @@ class FakeEngine:
         self._tell(Counted(*ids, num_tokens, num_read, CONTEXT_TOKENS, cut, "", reported))
 
     def _verify(self, command: Verify) -> None:
-        """Every word is a token; behind number n the fake would write word n + 1."""
+        """Verify a text in which every word is a token: after number n the fake predicts word n +
+        1.
+        """
         while not (self.script.verifies_at_once or self.gate.wait(0.005) or self.is_closed):
             pass
         text = command.text or " ".join(message.content for message in command.messages)

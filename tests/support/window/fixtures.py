@@ -106,7 +106,7 @@ def windows(
 
 @pytest.fixture
 def calibrations() -> Path | None:
-    """Where windows keep step costs: nowhere, unless a module has a folder for them."""
+    """Folder of step costs for windows: none, unless a module sets one."""
     return None
 
 
@@ -134,7 +134,7 @@ def open_window(
 def lasting_window(
     request: pytest.FixtureRequest, folder: Path, start: EngineFactory
 ) -> Iterator[MainWindow]:
-    """A window for several tests, ready to be asked; its step costs are measured."""
+    """Window for several tests, with a loaded model and measured step costs."""
     looks = Appearance(resources_dir())
     looks.use(ThemeChoice.LIGHT)
     looks.legend.learn(SOURCES, RULES)
@@ -171,7 +171,7 @@ def open_fake(open_window: OpenWindow) -> Callable[[Script], Opened]:
 
 @pytest.fixture
 def open_ready(qtbot: QtBot, open_fake: Open) -> Open:
-    """The same, once its model is loaded and measured."""
+    """Open a window with a loaded and measured model."""
 
     def open_and_wait(*scripted: Any, **kept: Any) -> Opened:
         window, engine = open_fake(*scripted, **kept)

@@ -17,7 +17,7 @@ OpenSaved = Callable[..., tuple[MainWindow, FakeEngine]]
 
 @pytest.fixture
 def open_saved(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenSaved]:
-    """Opens windows one after the other on one history, as starts of the program do."""
+    """Open windows one after the other on one history, like restarts of the program."""
     path = tmp_path / "history.db"
     windows: list[MainWindow] = []
 

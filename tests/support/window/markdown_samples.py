@@ -77,7 +77,7 @@ def source_of(spelled: str) -> str:
 
 
 def seen_in(spelled: str) -> list[int]:
-    """Where in its source the characters stand that a reader sees; line ends are none."""
+    """Return the source positions of the visible characters, without line ends."""
     seen, at = [], 0
     for place, part in enumerate(_HIDDEN.split(spelled)):
         if place % 2 == 0:
@@ -100,7 +100,7 @@ def filled_documents(draw: st.DrawFn) -> str:
 
 
 def wild_documents() -> st.SearchStrategy[str]:
-    """Texts in which markup stands where it makes least sense."""
+    """Strategy of texts with markup in senseless positions."""
     fragments = (
         *"ab *_`~[]()!<>#-+|:\\\n\t&;1.\r",
         "\n\n", "\n- ", "\n  ", "\n    ", "\n> ", "\n1. ", "\n```", "\n|-|-|\n", "| a | b |", "---",

@@ -108,7 +108,7 @@ def place_of(block: QTextBlock) -> tuple[object, ...]:
 
 
 def shown_chars(document: QTextDocument) -> list[tuple[str, str]]:
-    """All characters of a document with the colour under each; line ends are none."""
+    """Return all characters of a document with their colours, without line ends."""
     return [
         (char, fragment.underline)
         for block in blocks_of(document)
@@ -119,17 +119,17 @@ def shown_chars(document: QTextDocument) -> list[tuple[str, str]]:
 
 
 def underlined_chars(document: QTextDocument) -> list[tuple[str, str]]:
-    """The same of those characters that occur once in their document."""
+    """Return the underlined characters that occur once in their document."""
     return [one for one in shown_chars(document) if is_unique_char(one[0])]
 
 
 def positions_of_ranges(view: AnswerDocument) -> set[int]:
-    """Where the document says that marks are."""
+    """Return the positions that the document reports as marked."""
     return {at for one in view.marked_ranges() for at in range(one.start, one.end)}
 
 
 def underlined_positions(document: QTextDocument) -> set[int]:
-    """Where its formats have one."""
+    """Return the positions whose format is underlined."""
     return {
         at
         for block in blocks_of(document)

@@ -10,7 +10,7 @@ from medusa_core.messages import Command, Event
 
 
 class SharedEngine:
-    """One real engine for all windows of this module: importing torch once is enough.
+    """One real engine for all windows of a module, so that torch is imported once.
 
     Attributes:
         events: What it has told.

@@ -38,7 +38,7 @@ def chain(path: Sequence[int] = (0, 1), drafter: str = "medusa", num_drafts: int
 
 
 def with_pruned(step: StepTrace, *pruned: DroppedToken) -> StepTrace:
-    """The same step, beside whose tree these were offered."""
+    """Return the step with pruned candidates beside its tree."""
     chances = [node.probability for node in step.nodes[1:]]
     return step._replace(offers=offers_with(step.parents, step.token_ids, chances, pruned))
 
@@ -52,12 +52,12 @@ def made_track(num_steps: int, num_given: int = 0) -> Track:
 
 
 def named(step: StepTrace, request_id: str) -> StepTrace:
-    """The same step of another answer."""
+    """Return the step under another answer's id."""
     return step._replace(request_id=request_id)
 
 
 def told_by(track: Track) -> str:
-    """All that the panels draw of an answer: trees, cards and curves."""
+    """Return all that panels show of an answer: trees, cards and curves."""
     figures = StepFigures(LEGEND)
     figures.follow(track)
     trees = [layout_of_step(track[index]) for index in range(len(track))]
@@ -67,5 +67,5 @@ def told_by(track: Track) -> str:
 
 
 def shown_of(path: str) -> str:
-    """The same of a file, opened as the window opens it."""
+    """Return the same for a trace file, opened as by the window."""
     return told_by(track_of(read_trace(Path(path))))

@@ -56,7 +56,7 @@ sys.exit(run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), chat))
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that others can enter, unlike pytest's, and nobody can write to."""
+    """Folder that other users can enter, unlike pytest's, and that is read-only."""
     made = Path(tempfile.mkdtemp(prefix="medusa-read-only-"))
     made.chmod(0o555)
     yield made

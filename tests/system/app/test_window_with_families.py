@@ -60,7 +60,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
-    """An empty library that asks nobody."""
+    """Empty library without network access."""
     lists = (tmp_path / "downloads.db", tmp_path / "folders.json")
     return Library(*lists, HubSettings(cache_dir=tmp_path / "hub", is_offline=True))
 
@@ -90,7 +90,7 @@ class Visit:
 
     @property
     def header(self) -> str:
-        """What stands beside the model's name."""
+        """Text beside the model's name."""
         return self.window.page.header.state_label.text()
 
     async def open(self) -> None:
@@ -116,14 +116,14 @@ class Visit:
         self.window.page.settings_panel.choose_number("max_new_tokens", MOST_TOKENS)
 
     async def ends(self, ask: Callable[[], None]) -> None:
-        """Do what asks for an answer, and wait for its end."""
+        """Trigger an answer, and wait for its end."""
         ask()
         assert self.window.chat.is_busy
         await until(lambda: not self.window.chat.is_busy)
         assert errors(self.window) == []
 
     async def talk(self, drafter: str) -> str:
-        """Ask twice, look at the panels, and change the first prompt; what Steps says of it."""
+        """Ask twice, look at the panels, edit the first prompt, and return the text of Steps."""
         window = self.window
         window.page.settings_panel.choose_drafter(drafter)
         await self.ends(lambda: window.chat.send(PROMPT))

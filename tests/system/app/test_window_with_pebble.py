@@ -50,7 +50,7 @@ def opened(
 
 @pytest.fixture
 def slow_engine(engine: SharedEngine) -> Iterator[SharedEngine]:
-    """The engine, while it takes its time."""
+    """Slow down the engine."""
     engine.pause_s = 0.003
     yield engine
     engine.pause_s = 0.0

@@ -56,7 +56,7 @@ def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
 
 
 def mistake_of(rest: str) -> str:
-    """What is wrong with a command; empty for nothing."""
+    """Return the fault of a command line; empty if it is valid."""
     command, *words = rest.split() or [""]
     if not re.fullmatch(r"[a-z][a-z-]+", command) or command == "help":
         return ""  # a placeholder, or only the program's name

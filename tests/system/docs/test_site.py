@@ -19,7 +19,7 @@ IN_STYLES = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
 
 
 class Fetched(HTMLParser):
-    """What a browser fetches by itself when it opens a page.
+    """Parser that collects the addresses that a browser loads for a page.
 
     Attributes:
         addresses: As they stand there.

@@ -62,7 +62,7 @@ def kill(mode: str, folder: Path, after_s: float) -> list[list[str]]:
 
 
 def check(mode: str, folder: Path, facts: list[list[str]]) -> None:
-    """All that was stated holds."""
+    """Check that all reported facts hold."""
     history = History(folder / "history.db")
     with closing(history):
         assert history.problems() == ()

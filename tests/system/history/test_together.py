@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def check_whole(path: Path) -> None:
-    """SQLite finds nothing wrong, and nobody had to mend anything."""
+    """Check that SQLite finds no fault, and that nothing was repaired."""
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -42,7 +42,7 @@ def check_whole(path: Path) -> None:
 
 
 def kill_one_of_two(path: Path, num_kills: int, seed: int) -> None:
-    """Kill one of two processes over and over; the other and the next one go on."""
+    """Kill one of two processes repeatedly; the other and its replacement continue."""
     folder, chance = path.parent, random.Random(seed)
     with ExitStack() as processes:
         others = [f"p{number}" for number in range(num_kills)]

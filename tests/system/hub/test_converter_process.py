@@ -31,7 +31,7 @@ from tests.support.hub.pickled import (
 
 
 def converters() -> list[psutil.Process]:
-    """The processes that convert now; templates of other tests may have theirs."""
+    """Return the running converter processes, without template processes of other tests."""
     children = psutil.Process().children()
     return [child for child in children if "convert_worker" in " ".join(child.cmdline())]
 

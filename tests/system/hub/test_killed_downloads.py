@@ -18,7 +18,7 @@ from tests.support.hub.pairs import HEADS, MIB, MODEL, check_whole, fill, sent
 
 
 def kill_and_resume(hub: LoopbackHub, settings: HubSettings, nbytes: int, num_kills: int) -> None:
-    """Kill the downloading process again and again: all is right, and little was sent twice."""
+    """Kill the downloader repeatedly: all files are complete, and little was sent twice."""
     fill(hub, nbytes)
     total = sum(list_repo(settings, repo).needed_bytes for repo in (MODEL, HEADS))
     order = random.Random(5)

@@ -46,12 +46,12 @@ def delete(folder: Path) -> None:
 
 
 def secret(number: int) -> array[int]:
-    """An answer that no other conversation has."""
+    """Return a unique answer."""
     return array("i", [1000 * number + place for place in range(400)])
 
 
 def learn(folder: Path) -> None:
-    """Learn answers of conversations, and forget every other one."""
+    """Learn answers of conversations, and delete every other one."""
     learned = EarlierAnswers(store_of(folder / "learned", "model"), 1 << 30)
     say("ready")
     for number in count():
@@ -72,7 +72,7 @@ def download(folder: Path, endpoint: str) -> None:
 
 
 def talk(folder: Path, answer: str, step_s: float) -> None:
-    """Ask in a real window, which keeps what is said; the engine follows a script."""
+    """Ask in a real window with a scripted engine; the conversation is saved."""
     from PySide6.QtCore import QTimer
     from PySide6.QtWidgets import QApplication
 

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no suc
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a process ended.
+    """Exit of a process.
 
     Attributes:
         facts: What it had stated, as words.
@@ -90,7 +90,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
 
 
 def kill(activity: str, folder: Path, endpoint: str, after_s: float) -> Death:
-    """Start a process, kill it so long after it is ready, and return what it had said."""
+    """Start a process, kill it after a delay once it is ready, and return its reports."""
     command = [
         sys.executable,
         "-m",
@@ -121,7 +121,7 @@ def stated(death: Death, kind: str) -> list[list[str]]:
 
 
 def check_file(path: Path) -> None:
-    """SQLite finds nothing wrong."""
+    """Check that SQLite finds no fault."""
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -147,7 +147,7 @@ def check_talk(history: History, death: Death) -> None:
 
 
 def check_deleted(history: History, death: Death) -> None:
-    """Each conversation is whole, or gone from the lists and from the search."""
+    """Check that each conversation is complete, or gone from lists and search."""
     kept = {info.id for info in history.conversations()}
     kept |= {info.id for info in history.conversations(in_trash=True)}
     gone = {name for names in stated(death, "emptied") for name in names}
@@ -181,7 +181,7 @@ def check_download(hub: LoopbackHub, cache: Path, sent_before: int) -> None:
 
 
 def check_learned(folder: Path, death: Death) -> None:
-    """What was learned is kept; of what was forgotten no byte is left."""
+    """Check that learned answers are stored and no byte of deleted ones remains."""
     left = b"".join(file.read_bytes() for file in folder.glob("model*"))  # before it is opened
     gone = {int(number) for (number,) in stated(death, "forgotten")}
     for number in gone:
@@ -198,7 +198,7 @@ def check_learned(folder: Path, death: Death) -> None:
 
 
 def check(activity: str, folder: Path, death: Death, hub: LoopbackHub, sent_before: int) -> None:
-    """All that was stated holds, and the files are whole."""
+    """Check that all reported facts hold and the files are intact."""
     if activity == "download":
         check_download(hub, folder / "cache", sent_before)
         return
@@ -252,7 +252,7 @@ def test_all_activities_survive_a_kill(before: Path, hub: LoopbackHub, tmp_path:
 
 
 def kill_beside(before: Path, folder: Path, victim: str, after_s: float) -> None:
-    """Kill a window or a program that write one history; the other goes on."""
+    """Kill a window or a program that share a history; the other one continues."""
     shutil.copytree(before, folder)
     command = [sys.executable, "-m", "tests.system.killed.activities", "save", str(folder)]
     with (

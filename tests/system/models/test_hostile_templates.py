@@ -210,7 +210,7 @@ def test_the_process_gets_no_secrets_and_no_modules_of_the_working_folder(
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Fake clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 100.0

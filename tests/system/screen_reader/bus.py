@@ -51,7 +51,7 @@ KEYS = {
 
 
 class NotFoundError(Exception):
-    """What was looked for isn't on the bus, or didn't come in time."""
+    """Raised if an object isn't on the accessibility bus in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """What it is called; the name of a box of choices on this bus is only what is chosen."""
+        """Accessible name; of a combo box its label, as its name here is its current text."""
         return self.label if self.role == "combo box" else self.own_name or self.label
 
     @property
@@ -120,7 +120,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        """What stands in it."""
+        """Accessible text."""
         face = self.raw.get_text_iface()
         return "" if face is None else Atspi.Text.get_text(face, 0, -1)
 
@@ -152,7 +152,7 @@ class Node:
         return (box.x, box.y, box.width, box.height)
 
     def walk(self, *, only_seen: bool = True) -> Iterator[Node]:
-        """It and all below it, in order."""
+        """Yield the object and all descendants, in order."""
         yield self
         for child in self.children:
             if not only_seen or child.is_seen or child.role == "table column header":
@@ -166,11 +166,11 @@ class Node:
         raise NotFoundError(f"no {role} named {name!r} in {self}")
 
     def all(self, role: str) -> list[Node]:
-        """All that are seen of this role."""
+        """Return all visible objects of this role."""
         return [node for node in self.walk() if node.role == role]
 
     def words(self) -> str:
-        """All names and texts below it, as they would be read."""
+        """Return all names and texts below the object, as they would be read."""
         said = []
         for node in self.walk():
             said += [node.own_name, node.description, node.text]
@@ -205,13 +205,13 @@ class Bus:
             self._listener.register(kind)
 
     def forget(self) -> None:
-        """Forget what was heard."""
+        """Discard recorded announcements."""
         self.pause(0.05)
         self.heard.clear()
 
     @property
     def announced(self) -> list[str]:
-        """What the program said aloud."""
+        """Return the announcements of the program."""
         return [one.data for one in self.heard if one.kind.startswith("object:announcement")]
 
     def pause(self, seconds: float) -> None:
@@ -278,5 +278,5 @@ class Bus:
 
 
 def _keysym(char: str) -> int:
-    """The X keysym of a character: Latin-1's are its codes, others begin at 2²⁴."""
+    """Return the X keysym of a character: Latin-1's are its codes, others begin at 2²⁴."""
     return ord(char) if ord(char) < 0x100 else 0x1000000 + ord(char)

@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w")
 
 
 def faults(page: Node, reached: Iterable[str] = ()) -> list[str]:
-    """All that is wrong with what is seen of a page.
+    """Return all accessibility faults of a page.
 
     Args:
         page: A window or a part of it.
@@ -45,7 +45,7 @@ def faults(page: Node, reached: Iterable[str] = ()) -> list[str]:
 
 
 def key_of(node: Node) -> str:
-    """What tells an object from others of its page."""
+    """Return the key that distinguishes an object from others of its page."""
     return f"{node.role}|{node.name or node.own_name}"
 
 
@@ -92,7 +92,9 @@ def _headless(table: Node) -> Iterable[str]:
 
 
 def _is_frame_of_another(node: Node) -> bool:
-    """Whether its keyboard goes to what lies in it: tabs above pages, the line of a field."""
+    """Return whether keyboard focus goes to an inner object: tabs above pages, the line edit of a
+    field.
+    """
     inner = {child.role for child in node.children if child.has("FOCUSABLE")}
     return node.role in ("filler", "panel") and bool(inner & {"page tab list", "text"})
 

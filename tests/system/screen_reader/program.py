@@ -65,7 +65,7 @@ class Program:
         return found
 
     def dialogs(self) -> list[Node]:
-        """Those that are seen, the one on top last."""
+        """Return the visible dialogs, the topmost last."""
         return [n for n in self.app.children if n.role in ("dialog", "alert") and n.is_seen]
 
     def close_dialog(self) -> None:
@@ -81,7 +81,7 @@ class Program:
             self.close_dialog()
 
     def warnings(self) -> list[str]:
-        """What Qt complained of."""
+        """Return Qt's warnings."""
         said = self._log_path.read_text(encoding="utf-8").splitlines()
         return [line for line in said if "WARNING qt" in line and not _HARMLESS.search(line)]
 
@@ -120,7 +120,7 @@ class Program:
         raise NotFoundError(f"Tab never comes to {role} {name!r}")
 
     def focused(self, page: Node) -> Node | None:
-        """What has the keyboard in a window: the innermost of those that say so."""
+        """Return the focused object of a window: the innermost of those that report focus."""
         found = [n for n in page.walk() if n.has("FOCUSED") and n.has("FOCUSABLE")]
         for node in reversed(found):
             # An item is focused inside its list, whether the list has the keyboard or not.

@@ -24,7 +24,7 @@ _BINDINGS = "import gi; gi.require_version('Atspi', '2.0'); from gi.repository i
 
 
 def lack() -> str:
-    """What is missing here to run a screen reader; empty for nothing."""
+    """Return what is missing to run a screen reader; empty for nothing."""
     if sys.platform != "linux":
         return "the accessibility bus is Linux's"
     if missing := [name for name in _PROGRAMS if shutil.which(name) is None]:
@@ -83,7 +83,7 @@ def _display() -> Iterator[str]:
 
 
 def main() -> int:
-    """Print what was found; 1 where something is wrong."""
+    """Print the faults; return 1 if there are any."""
     options = argparse.ArgumentParser(prog="python -m tests.system.screen_reader.session")
     options.add_argument("parts", nargs="*", help="tours and tasks; default: all")
     if why := lack():

@@ -14,11 +14,11 @@ STORY = "Write a bedtime story about a small bear."
 
 
 class TaskError(Exception):
-    """A task could not be done, or wasn't heard of."""
+    """Raised if a task failed or wasn't announced."""
 
 
 def write_and_hear(program: Program) -> str:
-    """Type a message, send it, hear the answer sentence by sentence."""
+    """Type a message, send it, and check that the answer is announced sentence by sentence."""
     program.bus.forget()
     ask(program, STORY)
     program.bus.pause(1.0)
@@ -31,7 +31,7 @@ def write_and_hear(program: Program) -> str:
 
 
 def stop(program: Program) -> str:
-    """Stop an answer, and hear that it stopped."""
+    """Stop an answer, and check the announcement."""
     said, edit = "You stopped the answer.", program.window.find("text", "Message")
     for wait_s in (0.05, 0.1, 0.2, 0.02):  # the demo model answers in a quarter of a second
         edit.focus()
@@ -46,7 +46,7 @@ def stop(program: Program) -> str:
 
 
 def read_a_verdict(program: Program) -> str:
-    """Open the model manager and read what a row says of this computer."""
+    """Open the model manager and read a row's verdict about this computer."""
     program.bus.press("Control+Shift+m", 1.0)
     dialog = program.dialog("Models")
     choose_tab(program, dialog, "Discover")
@@ -64,7 +64,7 @@ def read_a_verdict(program: Program) -> str:
 
 
 def load_a_model(program: Program) -> str:
-    """Load the demo model from the model manager, and hear that it is ready."""
+    """Load the demo model in the model manager, and check the announcement."""
     dialog = program.dialog("Models")
     choose_tab(program, dialog, "Installed")
     table = dialog.find("table", "")
@@ -82,7 +82,7 @@ def load_a_model(program: Program) -> str:
 
 
 def use_the_menu(program: Program) -> str:
-    """Open the window's menu, hear an entry, and leave it."""
+    """Open the window's menu, check an entry's announcement, and close it."""
     program.tab_to(program.window, "push button", "Menu")
     program.bus.press("Space", 0.5)
     program.bus.forget()
@@ -95,7 +95,7 @@ def use_the_menu(program: Program) -> str:
 
 
 def read_the_tree(program: Program) -> str:
-    """Open the tree, go from step to step, and hear what was accepted."""
+    """Open the tree, move between steps, and check that accepted drafts are announced."""
     ask(program, STORY)
     program.command("Tree")
     slider = program.window.find("slider", "Step")
@@ -141,7 +141,7 @@ def change_a_setting(program: Program) -> str:
 
 
 def read_an_error(program: Program) -> str:
-    """Send what is too long, hear the error with its hint, and go to it by Tab."""
+    """Send too long a prompt, check the announced error with its hint, and reach it by Tab."""
     edit = program.window.find("text", "Message")
     edit.focus()
     program.bus.type("remember ")
@@ -163,7 +163,7 @@ def read_an_error(program: Program) -> str:
 
 
 def undo_a_deleted_chat(program: Program) -> str:
-    """Move a conversation to the trash, hear how that is undone, and undo it."""
+    """Trash a conversation, check that undo is announced, and undo it."""
     chats = program.window.find("list", "Conversations")
     before = _titles(chats)
     chats.focus()
@@ -198,7 +198,7 @@ TASKS = {
 
 
 def do(program: Program, task: Callable[[Program], str]) -> str:
-    """What came of a task; a failure begins with `FAILED`."""
+    """Run a task and return its result, beginning with `FAILED` after a failure."""
     try:
         return task(program)
     except (TaskError, NotFoundError) as error:

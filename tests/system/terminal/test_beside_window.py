@@ -25,7 +25,7 @@ WAIT_S = 240.0
 
 @pytest.fixture
 def window(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A started window, which nobody sees."""
+    """Start a window on a virtual display."""
     command = [sys.executable, "-m", "app", "--platform", "offscreen", "--data-dir", str(tmp_path)]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     yield process
@@ -34,7 +34,7 @@ def window(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def programs(folder: Path, num_loaded: int) -> list[RunningModel]:
-    """The programs, once so many of them have a model."""
+    """Return the programs, once the given number of them have a model."""
     until_s = time.monotonic() + WAIT_S
     while True:
         found = list(running_models(places(folder).running))

@@ -60,7 +60,7 @@ MODE_KEYS = {
 
 
 class Scripted:
-    """A contestant that answers with given tokens and notes when it was asked."""
+    """Bench mode that answers with given tokens and records its order."""
 
     def __init__(self, name: str, tokens: tuple[int, ...], requested: list[str]) -> None:
         self.name = name

@@ -59,7 +59,7 @@ def test_only_settings_of_the_schema_are_written(path: Path) -> None:
 
 
 def changed(path: Path, **values: Any) -> Path:
-    """The file with other values at its top."""
+    """Return the file with other top-level values."""
     raw = json.loads(path.read_text(encoding="utf-8")) | values
     path.write_text(json.dumps(raw), encoding="utf-8")
     return path
@@ -175,7 +175,7 @@ def test_presets_are_replaced_all_or_not_at_all(tmp_path: Path) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """All files of a user, with secrets among them."""
+    """Write all files of a user, including secrets."""
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     monkeypatch.delenv("HF_HOME", raising=False)
     config = places().config

@@ -51,7 +51,7 @@ def bare(tmp_path: Path) -> str:
 
 
 class Terminal(StringIO):
-    """A stream that says it is a terminal."""
+    """Stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -22,7 +22,7 @@ TOKENIZER = Tokenizer(make_tokenizer())
 
 
 def byte_ids(text: str) -> list[int]:
-    """One token per byte."""
+    """Return one token per byte."""
     return [token for b in text.encode() for token in _ID_OF[bytes([b])]]
 
 

@@ -34,7 +34,7 @@ SETTINGS = GenerateSettings(max_new_tokens=12, banned=(1,))
 
 
 class PanicException(BaseException):
-    """What the tokenizer library's panics are, by name."""
+    """Stand-in for the tokenizer library's panics, which are recognised by name."""
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def ends_of(engine: EngineHarness) -> dict[str, list[str]]:
 
 
 def check(engine: EngineHarness, *names: str, other: str = "Failed") -> None:
-    """Each of these requests has ended once, and the engine's thread answers again."""
+    """Check that each request has ended once, and that the engine's thread still answers."""
     for name in names:
         engine.wait(name, *LAST)
     assert isinstance(engine.answer("again", SHORT, "again"), GenerationDone)

@@ -55,7 +55,7 @@ def pebble() -> Target:
 
 
 def chat(num_answered: int, last: str = QUESTION) -> tuple[ChatMessage, ...]:
-    """A conversation with so many answers, each exchange with its number."""
+    """Return a conversation with the given number of numbered exchanges."""
     messages = [SYSTEM]
     for number in range(num_answered):
         messages.append(ChatMessage(Role.USER, f"{number}: {QUESTION}"))

@@ -59,7 +59,7 @@ def with_template(tiny: Target) -> Callable[[str], Target]:
 
 
 def answer(target: Target, request: Generate) -> list[Event]:
-    """All events of an answer."""
+    """Return all events of an answer."""
     generation = start_generation(request, target, Session(target), RowPolicy(target))
     return list(events_of(generation))
 

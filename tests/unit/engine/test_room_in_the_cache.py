@@ -176,7 +176,7 @@ def test_heads_use_the_room_of_evicted_idle_conversations(folders: Folders) -> N
 
 
 def load_with_costs(folders: Folders, kept: Path) -> EngineHarness:
-    """An engine whose cache holds one context, and whose measurements are kept."""
+    """Return an engine whose cache holds one context and whose measurements are saved."""
     harness = EngineHarness()
     options = LoadOptions("float32", "cpu", context_tokens=CONTEXT)
     command = LoadModel("", "load", *folders["grouped"], options, calibrations_dir=kept)
@@ -185,7 +185,7 @@ def load_with_costs(folders: Folders, kept: Path) -> EngineHarness:
 
 
 def fill_chat(engine: EngineHarness, num_letters: int = 900, context: int = CONTEXT) -> str:
-    """Let a chat take most of the context. Returns what it was asked."""
+    """Fill most of the context with a chat and return its question."""
     text = "say " + "a" * num_letters
     done = engine.answer(text, LONG, "chat")
     assert isinstance(done, GenerationDone)
@@ -194,7 +194,7 @@ def fill_chat(engine: EngineHarness, num_letters: int = 900, context: int = CONT
 
 
 def ask_again(engine: EngineHarness, text: str) -> GenerationDone:
-    """The same question again: all of it but the last token is cached, if nobody took it."""
+    """Repeat the question: all but its last token is cached unless evicted."""
     done = engine.answer(text, LONG, "chat")
     assert isinstance(done, GenerationDone)
     return done

@@ -59,7 +59,7 @@ def roomy(folders: Folders) -> Target:
 
 @pytest.fixture
 def target(roomy: Target) -> Target:
-    """It with a runner that notes its passes."""
+    """Return a target whose runner records its passes."""
     return replace(roomy, runner=NotingRunner(roomy))
 
 
@@ -75,7 +75,7 @@ def passes_of(target: Target) -> list[tuple[int, ...]]:
 
 
 def run(scheduler: Scheduler, running: list[Generation]) -> list[list[StepResult]]:
-    """All steps until all answers have ended."""
+    """Run steps until all answers have ended."""
     steps = []
     while running:
         steps.append(scheduler.step(running))

@@ -44,7 +44,7 @@ TURNS = (
 
 
 def output(done: GenerationDone) -> ChatMessage:
-    """An answer as the conversation keeps it."""
+    """Return an answer as the conversation stores it."""
     return ChatMessage(Role.ASSISTANT, done.text, done.token_ids)
 
 

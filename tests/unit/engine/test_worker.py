@@ -50,7 +50,7 @@ Folders = dict[str, tuple[Path, Path]]
 
 @pytest.fixture(scope="module")
 def shared(folders: Folders) -> Iterator[EngineHarness]:
-    """One engine with the tiny target for all tests that leave it as it was."""
+    """Engine with the tiny target, shared by tests that don't change it."""
     harness = EngineHarness()
     assert isinstance(harness.load(load_command(folders, harness)), ModelLoaded)
     yield harness

@@ -46,7 +46,9 @@ def test_logits_equal_llama_cpps(name: str, tmp_path: Path) -> None:
 
 
 def scores_in_llama_cpp(path: Path, spec: BlockSpec, deep: Tensor) -> list[Tensor]:
-    """Of the places that draft, as llama.cpp computes them; each behind its best token before."""
+    """Return llama.cpp's logits at the drafting positions, each after its previous most likely
+    token.
+    """
     peer = pytest.importorskip("llama_cpp", reason="llama-cpp-python isn't installed").llama_cpp
     peer.llama_backend_init()
     model = peer.llama_model_load_from_file(str(path).encode(), peer.llama_model_default_params())

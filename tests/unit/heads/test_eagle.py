@@ -53,7 +53,7 @@ def loaded(model: Path, folder: Path, spec: EagleSpec, dtype: str = "float64") -
 
 
 def source_for(target: Target) -> ChainedSource:
-    """What drafts by a target's head."""
+    """Return the source of a target's head."""
     source = SPEC.build(target, RowBudget(16))
     assert isinstance(source, ChainedSource)
     return source
@@ -257,7 +257,7 @@ def test_published_layouts_differ_only_in_names() -> None:
 
 
 def parsed(spec: EagleSpec, folder: Path, **config: Any) -> EagleParts:
-    """What is read of a head's names, shapes and configuration alone."""
+    """Return the parsed head from names, shapes and configuration alone."""
     tensors = load_file(write_eagle(folder, spec) / "model.safetensors")
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     return eagle_parts(config_of(spec) | config, shapes)

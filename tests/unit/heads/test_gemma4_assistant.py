@@ -56,7 +56,7 @@ TEXT = list(TOKEN_IDS[:60])  # longer than any window
 
 
 def sharing_modes(config: Any) -> list[str | None]:
-    """Which layers store keys and values, and which reuse them.
+    """Return which layers store keys and values, and which reuse them.
 
     transformers 5.23 fails for assistants, all of whose layers reuse them, and says of models
     without shared layers that none stores them, so that assistants have nothing to read.
@@ -81,7 +81,7 @@ def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def their_assistant(folder: Path, spec: AssistantSpec) -> Any:
-    """The same assistant as transformers runs it."""
+    """Return the assistant as transformers runs it."""
     from transformers import (
         Gemma4AssistantConfig,
         Gemma4AssistantForCausalLM,
@@ -103,7 +103,7 @@ def their_assistant(folder: Path, spec: AssistantSpec) -> Any:
 
 @torch.no_grad()
 def their_drafts(peer: Any, assistant: Any, text: list[int], root_id: int, count: int) -> Tensor:
-    """What transformers drafts behind a prompt and the token behind it: scores. [count, tokens]"""
+    """Return transformers' draft logits after a prompt and its next token. [count, tokens]"""
     from transformers import GenerationConfig
     from transformers.generation.candidate_generator import (
         SinglePositionMultiTokenCandidateGenerator,
@@ -128,7 +128,7 @@ def their_drafts(peer: Any, assistant: Any, text: list[int], root_id: int, count
 
 @torch.inference_mode()
 def heard(target: Target, text: list[int], root_id: int) -> AssistantSource:
-    """A source that has heard a prompt, before its first step."""
+    """Return a source after prefill of a prompt, before its first step."""
     head = target.heads
     assert isinstance(head, AssistantHead)
     kv, source = target.runner.new_cache(len(text) + 8), AssistantSource(head)
@@ -238,7 +238,7 @@ OWNERS = (1, 2)  # of `WIDE` with shared layers: the last with a window, and the
 
 @torch.inference_mode()
 def filled(runner: Any) -> ReadableCache:
-    """A cache behind a step whose accepted path didn't lie in a row."""
+    """Return a cache after a step whose accepted path wasn't contiguous."""
     kv = runner.new_cache(64)
     runner.extend(TEXT[:21], kv)
     runner.verify(PlacedTree(TREE, kv))

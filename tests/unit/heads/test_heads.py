@@ -52,7 +52,7 @@ def read(folder: Path, target: Target) -> MedusaHeads:
 def naive_logits(
     tensors: dict[str, Tensor], hidden: Tensor, head: int, num_layers: int, shared: Tensor
 ) -> Tensor:
-    """One head by the formula of the paper."""
+    """Return one head's logits by the paper's formula."""
     state = hidden
     for layer in range(num_layers):
         weight = tensors[f"{head}.{layer}.linear.weight"].double()

@@ -601,7 +601,7 @@ class Block(nn.Module):
 
 
 class Published(nn.Module):
-    """Heads as they are trained: layers behind the first are one module, saved under two names."""
+    """Heads as trained: layers after the first are one module, saved under two names."""
 
     def __init__(self) -> None:
         super().__init__()

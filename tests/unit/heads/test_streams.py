@@ -60,7 +60,7 @@ def loaded(folder: Path, spec: StreamsSpec, dtype: str = "float64", **more: Any)
 
 
 def heard(target: Target, pieces: list[int], runner: Runner | None = None) -> StreamsSource:
-    """A source that heard the text."""
+    """Return a source after prefill of the text."""
     assert isinstance(target.heads, StreamHeads)
     source = StreamsSource(target.heads, RowBudget(64))
     hear(target, source, TEXT, pieces, runner)

@@ -38,7 +38,7 @@ def target(heads: Path, tmp_path: Path) -> Target:
 
 
 def as_vllm(heads: Path, state: Tensor) -> list[int]:
-    """One token of each head: `Medusa.forward`, `compute_logits` and an argmax."""
+    """Return one token of each head by `Medusa.forward`, `compute_logits` and argmax."""
     tensors = {
         name: value.double() for name, value in load_file(heads / "model.safetensors").items()
     }

@@ -96,7 +96,7 @@ def test_a_partial_file_longer_than_the_file_is_restarted(
 
 
 def cut_at(data: bytes, share: float) -> Script:
-    """Serves from where it is asked for, and hangs up."""
+    """Serve from the requested offset, and disconnect."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         requested = handler.headers.get("Range")
@@ -113,7 +113,7 @@ def cut_at(data: bytes, share: float) -> Script:
 
 
 def in_turns(*scripts: Script) -> Script:
-    """One script for each request, again and again."""
+    """Serve one script per request, repeatedly."""
     count = -1
 
     def script(handler: BaseHTTPRequestHandler) -> None:

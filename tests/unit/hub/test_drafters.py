@@ -31,7 +31,7 @@ EAGLE = EagleSpec("eagle3")
 
 @pytest.fixture
 def published(hub: LoopbackHub) -> LoopbackHub:
-    """A model, drafters whose cards or names tell that they are for it, and others."""
+    """Publish a model, drafters whose cards or names refer to it, and others."""
     write_tiny(hub.root / MODEL, GROUPED)
     for repo, card in {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": f"base_model: {MODEL}",

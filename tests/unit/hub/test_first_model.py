@@ -38,7 +38,7 @@ about.mkdir(parents=True)
 
 @pytest.fixture(autouse=True)
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the model goes; a fetcher's weights are those that are expected."""
+    """Return the folder of the model; accept the downloader's fake weights."""
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
     monkeypatch.setattr(first_model, "SHA256", hashlib.sha256(WEIGHTS).hexdigest())
     monkeypatch.setattr(first_model, "FILE_BYTES", len(WEIGHTS))
@@ -56,7 +56,7 @@ def fetch_by(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 
 
 def fetch() -> tuple[Path | None, list[int]]:
-    """Fetch; returns the file, and what was told of how much is here."""
+    """Download; return the file and the reported progress."""
     told: list[int] = []
     return fetch_first_model(told.append, threading.Event()), told
 
@@ -108,7 +108,7 @@ WITHDRAWN = "import sys; sys.exit('ERROR: No matching distribution found for a==
 
 
 def origin_has(scripted: ScriptedHub, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
-    """Let the Hub have these bytes where the package's record says that its file is from."""
+    """Let the Hub serve these bytes as the package's origin."""
     place = f"/{first_model.ORIGIN}/resolve/{first_model.ORIGIN_COMMIT}/{FILE}"
     scripted.answers[place] = file_script(data)
     monkeypatch.setenv("HF_ENDPOINT", scripted.endpoint)

@@ -37,7 +37,7 @@ def precious(tmp_path: Path) -> Path:
 
 
 def outside(tmp_path: Path) -> dict[str, bytes | None]:
-    """All that lies outside of the cache, links unfollowed."""
+    """Return all files outside of the cache, without following links."""
     return {
         str(path.relative_to(tmp_path)): path.read_bytes() if path.is_file() else None
         for path in sorted(tmp_path.rglob("*"))

@@ -76,7 +76,7 @@ def test_search_results_of_any_shape_are_read_or_refused() -> None:
 
 
 def check_result(result: object) -> None:
-    """A law of `search`: no other error, and nothing unchecked in what it found."""
+    """Check a law of `search`: no other error, and no unchecked value in results."""
     with patch.object(search_module, "query_hub", lambda *_: [result] * 60):
         try:
             found = search(HubSettings(), "x", limit=40)
@@ -144,7 +144,7 @@ def no_http(handler: BaseHTTPRequestHandler) -> None:
 
 
 def nothing(handler: BaseHTTPRequestHandler) -> None:
-    """It hangs up."""
+    """Disconnect without a response."""
     handler.close_connection = True
 
 
@@ -166,7 +166,7 @@ def test_a_broken_connection_is_reported(
 
 
 def zeros(count: int) -> bytes:
-    """So many megabytes of JSON, compressed to thousandths."""
+    """Return the given number of megabytes of JSON, compressed to thousandths."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     pieces = [packer.compress(b'{"a": "')]
     pieces += [packer.compress(b"0" * (1 << 20)) for _ in range(count)]
@@ -177,7 +177,7 @@ UNFOLDER = zlib.decompressobj
 
 
 class Counted:
-    """An unfolder that counts what it gives, so that no machine's memory is in question."""
+    """Decompressor that counts its output, so that no memory is used."""
 
     num_bytes = 0
     most_at_a_time = 0

@@ -33,7 +33,7 @@ def weights(settings: HubSettings) -> RemoteFile:
 
 
 def when_it_waits(work: Callable[[Tally, threading.Event], None]) -> tuple[threading.Thread, Tally]:
-    """Start a download, and return once it says that it waits for another."""
+    """Start a download, and return once it waits for another one."""
     tally, waits = Tally(), threading.Event()
 
     class Says(dict[str, str]):

@@ -88,7 +88,7 @@ def truncate(name: str, share: float) -> Damage:
 
 
 def set_weights(**changes: torch.Tensor | None) -> Damage:
-    """Replace tensors, or drop them; `__` stands for a dot."""
+    """Replace or remove tensors; `__` stands for a dot."""
 
     def damage(model: Path, _: Path) -> None:
         tensors = load_file(model / WEIGHTS)
@@ -260,7 +260,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[EngineHarness]:
-    """One engine survives all of it."""
+    """Engine shared by all cases, which must survive them."""
     harness = EngineHarness()
     yield harness
     harness.close()
@@ -281,7 +281,7 @@ def check_usable(engine: EngineHarness, good: tuple[Path, Path]) -> None:
 
 
 def check_helpful(failed: object, kind: str, words: str) -> None:
-    """A typed error with the right words and a hint."""
+    """Check for a typed error with the expected words and a hint."""
     assert isinstance(failed, Failed)
     assert failed.kind == kind, failed
     assert issubclass(vars(errors)[failed.kind], errors.MedusaError)

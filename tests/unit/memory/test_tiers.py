@@ -89,7 +89,7 @@ def engine() -> Iterator[EngineHarness]:
 
 
 def below(model: tuple[Path, Path], options: LoadOptions, num_here: int = 1) -> Target:
-    """The model with so many layers on the device."""
+    """Return the model with the given number of layers on the device."""
     return load_target(*model, with_layers_below(*model, options, num_here))
 
 

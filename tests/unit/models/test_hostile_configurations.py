@@ -70,7 +70,7 @@ def _of_wrong_length(value: object) -> list[Any]:
 
 
 def use(config: ModelConfig, formats: PartFormats) -> None:
-    """What is asked of a configuration before a weight is read."""
+    """Use a configuration in all ways in which it is used before weights are read."""
     assert weights_bytes(config, formats) > 0
     if not config.has_native_family:
         return
@@ -82,7 +82,7 @@ def use(config: ModelConfig, formats: PartFormats) -> None:
 
 
 def refusal(raw: Mapping[str, Any], formats: PartFormats) -> ModelError | None:
-    """What is said of a configuration that isn't taken."""
+    """Return the error of a refused configuration."""
     try:
         use(parse_config(raw, {}), formats)
     except ModelError as error:
@@ -92,7 +92,7 @@ def refusal(raw: Mapping[str, Any], formats: PartFormats) -> ModelError | None:
 
 @contextmanager
 def named(what: str) -> Iterator[None]:
-    """Let an error that isn't typed say what it came of."""
+    """Add the cause to an untyped error."""
     try:
         yield
     except Exception as error:
@@ -144,7 +144,7 @@ def raw_of(family: str) -> dict[str, Any]:
 
 @cache
 def number_of_families(key: str) -> int:
-    """How many families have a key."""
+    """Return the number of families that have a key."""
     return sum(key in raw_of(family) for family in FAMILIES)
 
 

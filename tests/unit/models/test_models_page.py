@@ -18,7 +18,7 @@ HEADER = "| family | GGUF |"
 
 
 class Row(NamedTuple):
-    """One family of the table."""
+    """Row of the table for one family."""
 
     family: str
     formats: str

@@ -42,14 +42,14 @@ class Broken(Passwords):
 
 
 class Forgetful(Passwords):
-    """A keyring that takes everything and keeps nothing."""
+    """Keyring that accepts everything and stores nothing."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
         pass
 
 
 class Hanging(Passwords):
-    """A keyring that waits for somebody who isn't there."""
+    """Keyring that waits forever."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ REMOTE = LoadRemote("model", "remote", EndpointModel("http://nowhere/v1", "small
 
 
 class Recorder:
-    """An engine that does nothing but note what it is asked."""
+    """Engine that only records its commands."""
 
     def __init__(self, name: str, loaded: ModelLoaded) -> None:
         self.name, self.loaded = name, loaded
@@ -63,7 +63,7 @@ class Recorder:
 
     @property
     def seen(self) -> list[str]:
-        """The kinds of what it was asked."""
+        """Return the types of the recorded commands."""
         return [type(command).__name__ for command in self.commands]
 
 
@@ -78,7 +78,7 @@ class Routed:
 
 
 def loaded_by_nobody() -> ModelLoaded:
-    """What a recorder says of its model."""
+    """Return a recorder's ModelLoaded event."""
     from medusa_core.messages import NO_PLAN
 
     return ModelLoaded("", "", "m", 0, 0, 0, 0, "", "", NO_PLAN, "", (), (), (), 0.0)

@@ -50,7 +50,7 @@ def value(rng: random.Random, depth: int = 0) -> object:
 
 
 def body(rng: random.Random) -> bytes:
-    """A body: JSON of wrong fields, or no JSON."""
+    """Return a body: JSON of wrong fields, or no JSON."""
     fields = {name: value(rng) for name in rng.sample(FIELDS, rng.randrange(8))}
     if rng.random() < 0.7:
         fields |= {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi", "content": "Hi"}
@@ -70,7 +70,7 @@ def body(rng: random.Random) -> bytes:
 
 
 def request(rng: random.Random, port: int) -> bytes:
-    """A whole request, with a head that may be as wrong as its body."""
+    """Return a whole request with a possibly malformed head and body."""
     content = body(rng)
     length = len(content)
     if rng.random() < 0.06:

@@ -39,7 +39,7 @@ ONE, TWO, BAD = (ServedModel(name, Path(name)) for name in ("one", "two", "bad")
 
 
 class LoadingEngine:
-    """Loads at once whatever isn't `bad`, and notes what."""
+    """Engine that loads every model except `bad` at once and records it."""
 
     is_alive = True
 

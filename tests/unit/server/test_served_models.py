@@ -20,7 +20,7 @@ THERE = LoadRemote("model", "there", Model("http://host/v1", "small", "the lab")
 
 
 class Loader:
-    """An engine that loads whatever it is asked for."""
+    """Engine that loads every requested model."""
 
     is_alive = True
 

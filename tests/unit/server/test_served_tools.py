@@ -33,7 +33,7 @@ def test_a_call_is_the_same_with_and_without_drafts(served: Served) -> None:
 
 
 def outcome(answer: dict[str, Any]) -> tuple[Any, ...]:
-    """What a client sees of an answer, without ids."""
+    """Return what a client sees of an answer, without ids."""
     (choice,) = answer["choices"]
     message = choice["message"]
     calls = [call["function"] for call in message.get("tool_calls") or ()]

@@ -28,7 +28,7 @@ HELLO = {"messages": [{"role": "user", "content": "Hello there"}], "max_tokens":
 
 
 class Window:
-    """What owns the engine, and the server beside it."""
+    """Owner of the engine, with a server beside it."""
 
     def __init__(self, limits: Limits) -> None:
         self._arrived = threading.Condition()

@@ -163,12 +163,12 @@ PIECES = (
 
 
 def pieces(chance: random.Random) -> str:
-    """Some text that has parts of calls."""
+    """Strategy of texts with fragments of calls."""
     return "".join(chance.choices(PIECES, k=chance.randint(0, 12)))
 
 
 def cuts(chance: random.Random) -> list[int]:
-    """Where a text is cut."""
+    """Strategy of chunk boundaries in a text."""
     return chance.choices(range(300), k=chance.randint(0, 20))
 
 
@@ -206,7 +206,7 @@ JSON_TEXTS = ("", "a", '\\"\n', "é 🦆", "}", "]", "{", "'", "\x7f", "</tool_c
 
 
 def json_value(chance: random.Random, depth: int = 0) -> object:
-    """Some JSON."""
+    """Strategy of JSON values."""
     match chance.randrange(7 if depth < 3 else 5):
         case 5:
             return [json_value(chance, depth + 1) for _ in range(chance.randint(0, 3))]
@@ -289,7 +289,7 @@ def marks_of(name: str) -> dict[str, int]:
 
 
 def all_marks(name: str) -> list[dict[str, int]]:
-    """Where a format's marks are plain text, and where some are tokens."""
+    """Return formats with delimiters as plain text and as tokens."""
     found = marks_of(name)
     return [{}, found] if found else [{}]
 

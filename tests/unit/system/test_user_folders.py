@@ -57,7 +57,7 @@ sys.exit(run(Options(platform="offscreen"), look))
 
 
 def folders_in_use() -> dict[str, Path]:
-    """Every folder and file that something of the user is kept in."""
+    """Return every folder and file with the user's data."""
     where = places()
     hub = settings_from(os.environ)
     return {

@@ -21,7 +21,7 @@ CYAN, YELLOW, DIM, RESET = "\x1b[4;36m", "\x1b[4;33m", "\x1b[2m", "\x1b[0m"
 
 
 class FakeTerminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """Stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

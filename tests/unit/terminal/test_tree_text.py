@@ -17,7 +17,9 @@ def heads(depth: int) -> TokenSource:
 
 
 def trace() -> StepTrace:
-    """The root, two guesses behind it, and two behind the second, of which one is right."""
+    """Return a trace with a root, two drafts after it, and two after the second, one of them
+    accepted.
+    """
     path = (0, 2, 4)
     choices = (3, 5, 9)
     floats = (0.5, 0.75, 0.25) + (0.1,) * 15

@@ -108,7 +108,7 @@ def test_files_other_than_checkpoints_are_refused(tmp_path: Path, content: objec
 
 
 class Hostile:
-    """What would run a program if it were unpickled."""
+    """Object whose unpickling would run a program."""
 
     def __reduce__(self) -> object:
         return os.mkdir, ("ran",)

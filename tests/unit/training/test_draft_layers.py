@@ -61,7 +61,7 @@ def trainee_of(target: Target, token_ids: Tensor | None = DRAFTED) -> DSparkTrai
 
 
 class Guess(NamedTuple):
-    """What a drafter makes of one place.
+    """A drafter's output at one position.
 
     Attributes:
         scores: Of the drafted tokens.
@@ -82,7 +82,7 @@ class Slowly:
         self.lm_head = self.named.get("lm_head.weight", projection.double())
 
     def guesses(self, features: Tensor, ids: list[int], anchor: int) -> list[Guess]:
-        """Those behind a token, where the ones before are those of the text."""
+        """Return the drafts after a token, given the text's preceding tokens."""
         named, block = self.named, self.config["block_size"]
         context = self.normed(features[:anchor].double() @ named["fc.weight"].T, "hidden_norm")
         masks = [self.config["mask_token_id"]] * (block - 1)
@@ -277,7 +277,7 @@ def eagle_row(
     keys: list[Tensor],
     values: list[Tensor],
 ) -> Tensor:
-    """One more row of a head that has a cache."""
+    """Compute one more row of a head with a cache."""
     size, num_heads = head.config.head_dim, head.config.num_heads
     x = torch.cat([head.vector_norm(head.vectors[token_id]), head.state_norm(read)])
     turns = place * head.config.rope.theta ** -(torch.arange(size // 2) / (size // 2))

@@ -60,7 +60,7 @@ def texts_of(seed: int, num_tokens: int = 6, number: int = 12) -> list[OwnText]:
 
 
 def expected(texts: list[OwnText], context: tuple[int, ...]) -> dict[int, float]:
-    """Witten and Bell's chances behind a context, counted one by one."""
+    """Return Witten and Bell's probabilities after a context, counted one by one."""
     if not context:
         return {}
     followed: Counter[int] = Counter()
@@ -80,7 +80,7 @@ def expected(texts: list[OwnText], context: tuple[int, ...]) -> dict[int, float]
 
 
 def longest_output(texts: list[OwnText], context: tuple[int, ...]) -> tuple[int, ...]:
-    """The end of a context behind which something was said often enough."""
+    """Return the longest suffix of a context with enough continuations."""
     while context:
         followed = Counter(
             text.token_ids[place]

@@ -330,7 +330,7 @@ def test_a_chat_stops_answers_that_repeat_themselves_unless_told_otherwise(
 
 
 def notices(window: MainWindow) -> list[str]:
-    """What the application remarks between messages."""
+    """Return the application's notices between messages."""
     return [m.text for m in window.page.conversation.messages if isinstance(m, Notice)]
 
 

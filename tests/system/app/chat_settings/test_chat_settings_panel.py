@@ -59,7 +59,7 @@ Ready = tuple[MainWindow, FakeEngine]
 
 
 def requested(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
-    """What the engine is asked when a prompt is sent."""
+    """Return the command that sending a prompt submits to the engine."""
     window, engine = ready
     ask(qtbot, window, text)
     command = engine.of_kind(Generate)[-1]

@@ -52,7 +52,7 @@ def row_of(race: RaceList, name: str) -> int:
 
 
 def spoken(race: RaceList, row: int) -> str:
-    """What a screen reader says of a row."""
+    """Return the accessible text of a row."""
     whole = QAccessible.queryAccessibleInterface(race)
     assert isinstance(whole, QAccessibleInterface)
     return whole.child(row).text(QAccessible.Text.Name)

@@ -99,7 +99,7 @@ def test_news_are_shown_once_after_an_update_and_never_at_a_first_start(
 
 
 def assert_folders_open(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of folders lead to them, and say where they are if nothing opens them."""
+    """Check that folder commands open their folder, or show its path if nothing opens it."""
     opened: list[Path] = []
     answers = [True, True, False]
 

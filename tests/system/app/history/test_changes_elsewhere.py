@@ -40,7 +40,7 @@ def look(window: MainWindow) -> None:
 
 
 def last_answer(history: History) -> tuple[str, str]:
-    """The conversation in which something was said last, and the answer at its end."""
+    """Return the conversation with the latest message, and its last answer."""
     info = history.conversations()[0]
     assert info.leaf_id is not None
     return info.id, info.leaf_id

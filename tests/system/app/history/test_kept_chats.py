@@ -511,7 +511,7 @@ def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
 
 
 def _left_edges(reader: PdfReader) -> dict[str, float]:
-    """Where each text of a page begins, in points."""
+    """Return the left edge of each text of a page, in points."""
     edges: dict[str, float] = {}
 
     def visit(text: str, matrix: list[float], place: list[float], *_: object) -> None:

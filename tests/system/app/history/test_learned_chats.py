@@ -35,7 +35,7 @@ def left_in(folder: Path) -> bytes:
 
 @pytest.fixture
 def learned(tmp_path: Path) -> Path:
-    """Where the windows keep it."""
+    """Return the folder of learned answers."""
     return tmp_path / "learned"
 
 

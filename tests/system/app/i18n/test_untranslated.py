@@ -49,7 +49,7 @@ NAMES = re.compile(
 
 
 class Marks(QTranslator):
-    """A language in which each text stands between brackets."""
+    """Language in which each text is in brackets."""
 
     def translate(
         self, context: str, source: str, disambiguation: str | None = None, n: int = -1
@@ -70,7 +70,7 @@ def marked(qapp: QApplication) -> Iterator[None]:
 
 
 def texts_of(widget: QObject) -> Iterable[str]:
-    """All that a widget shows or says of itself."""
+    """Return all texts and accessible texts of a widget."""
     if isinstance(widget, QAction):
         yield from (widget.text(), widget.toolTip())
     if not isinstance(widget, QWidget):

@@ -48,7 +48,7 @@ CONTROLS = (
 
 
 def controls_of(panel: QWidget) -> list[QWidget]:
-    """What a user works with in a panel, but for what Qt makes inside of it."""
+    """Return the controls of a panel, without Qt's inner widgets."""
     found = [w for w in panel.findChildren(QWidget) if isinstance(w, CONTROLS) and w.isVisible()]
     inner = (QScrollBar, QHeaderView)
     inside = (QTabBar, QComboBox, QAbstractItemView)

@@ -25,7 +25,7 @@ LARGE, SMALL = TinySpec(num_layers=12, seed=3), TinySpec(num_layers=1, seed=4)
 
 @pytest.fixture
 def models(library: Library, tmp_path: Path) -> dict[str, Path]:
-    """A model, a smaller one, one whose tokens are others, and one of another vocabulary."""
+    """Write a model, a smaller one, one with other tokens, and one with another vocabulary."""
     folders = {name: tmp_path / name for name in ("large", "small", "other", "wide")}
     write_tiny(folders["large"], LARGE)
     for name in ("small", "other"):

@@ -28,7 +28,7 @@ from tests.support.window.managing import settle, until
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, button: QMessageBox.StandardButton) -> list[str]:
-    """Let every question be answered so; returns what is asked."""
+    """Answer every question box with a button, and return the questions."""
     requested: list[str] = []
 
     def reported(box: QMessageBox) -> QMessageBox.StandardButton:

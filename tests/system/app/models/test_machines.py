@@ -36,12 +36,12 @@ def endpoint() -> Iterator[FakeEndpoint]:
 
 @pytest.fixture(autouse=True)
 def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests don't touch the keyring of whoever runs them."""
+    """Disable the keyring of the user who runs the tests."""
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
 def start_routed(on_event: EventSink) -> EngineRouter:
-    """A scripted engine for this computer's models, and the real one for other machines'."""
+    """Start a scripted engine for local models, and the real one for remote models."""
     return EngineRouter(on_event, FakeEngine().start, RemoteEngine)
 
 

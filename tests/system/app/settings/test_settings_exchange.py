@@ -160,7 +160,7 @@ def assert_undone(window: MainWindow, usual: Preferences, folder: Path) -> None:
 def assert_exported(
     window: MainWindow, exchange: SettingsExchange, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the settings' page, and it says what isn't in the file."""
+    """Check the export by the settings page, and its note about what is omitted."""
     path = folder / "mine.json"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     window.commands.action("export-settings").trigger()
@@ -176,7 +176,7 @@ def assert_exported(
 def assert_bad_files_change_nothing(
     window: MainWindow, exchange: SettingsExchange, path: Path
 ) -> None:
-    """Neither a wrong value nor a disk that can't be written leaves half of an import."""
+    """Check that neither a wrong value nor a read-only disk applies part of an import."""
     before = window.settings.values
     raw = json.loads(path.read_text())
     path.write_text(json.dumps(raw | {"preferences": {"theme": "dark", "zoom": 77}}))

@@ -50,7 +50,7 @@ __all__ = ["run"]
 
 @pytest.fixture(autouse=True)
 def roles(qapp: QApplication) -> None:
-    """As the application starts."""
+    """Install the accessible roles as the application does at start."""
     give_roles()
 
 
@@ -173,7 +173,7 @@ def picture_around(widget: QWidget) -> QImage:
 
 
 def unseen_focus(root: QWidget, elsewhere: QWidget) -> list[str]:
-    """What looks with the keyboard as it looks without."""
+    """Return widgets that look equal with and without keyboard focus."""
     found = []
     for widget in focusable(root):
         is_shown = widget.isVisible() and not widget.visibleRegion().isEmpty()
@@ -263,7 +263,7 @@ def test_an_answer_is_announced_sentence_by_sentence(
 
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is read aloud; every other event of the window is left out."""
+    """Return announced texts without other events of the window."""
     heard: list[str] = []
 
     def hear(event: QAccessibleEvent) -> None:

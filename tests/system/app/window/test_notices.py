@@ -229,7 +229,7 @@ def test_nothing_is_notified_while_the_window_is_active(
 def told(
     qtbot: QtBot, open_fake: Open, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[MainWindow, Shown]:
-    """A window whose user looks elsewhere, and what is told there."""
+    """Inactive window, and its notifications."""
     monkeypatch.setattr(Notifier, "is_needed", True)
     window, _ = open_fake(Script(answer="It is Paris."))
     service = Shown()

@@ -49,7 +49,7 @@ def failed(request_id: str) -> Failed:
 
 
 class Hose:
-    """An engine that sends what the test tells it to, from a thread of its own."""
+    """Engine that sends given events from its own thread."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
@@ -80,7 +80,7 @@ class Hose:
 
 
 class Listener:
-    """Asks, and keeps what arrives, and in which thread."""
+    """Asker that records events and their thread."""
 
     def __init__(self, bridge: EngineBridge, request_id: str = "r") -> None:
         self.batches: list[tuple[Event, ...]] = []
@@ -128,7 +128,7 @@ def test_a_stream_of_events_wakes_the_window_at_most_thirty_times_a_second(qtbot
 
 
 class SlowPainter(QWidget):
-    """Takes its time to paint whatever arrives.
+    """Widget that paints slowly.
 
     Attributes:
         meanwhile: Called before it paints the first few times.

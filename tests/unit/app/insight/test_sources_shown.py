@@ -37,7 +37,7 @@ def colours_of(image: QImage) -> Counter[str]:
 
 
 def tree_of(*names: str, state: NodeState = NodeState.ACCEPTED) -> TreeLayout:
-    """A chain of guesses, one of each source."""
+    """Return a chain with a draft of each source."""
     sources = (TokenSource(name, 1) for name in names)
     nodes = (Node(n, n - 1, n, 0, "a", state, source, 0.5) for n, source in enumerate(sources))
     return TreeLayout(tuple(nodes), 1, len(names))

@@ -35,7 +35,7 @@ def parse(text: str) -> tuple[MarkdownBlock, ...]:
 
 
 def all_runs(blocks: tuple[MarkdownBlock, ...]) -> list[Run]:
-    """All runs in the order in which they are read."""
+    """Return all runs in reading order."""
     return [run for block in blocks for line in lines_read(block) for run in line]
 
 

@@ -13,7 +13,7 @@ from app.startup.gc_scheduler import GcScheduler
 
 @pytest.fixture
 def garbage(qtbot: QtBot) -> Iterator[GcScheduler]:
-    """It has taken over; nothing goes on."""
+    """Activate the scheduler in an idle window."""
     collector = GcScheduler(lambda: False)
     collector.start()
     yield collector

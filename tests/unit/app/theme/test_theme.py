@@ -168,7 +168,8 @@ def test_every_source_has_its_colours_and_those_of_heads_repeat(theme: Theme) ->
 
 
 def oklab_distance(first: str, second: str) -> float:
-    """How different two "#rrggbb" colours look: 2 is just seen, 100 is black to white.
+    """Return the perceived difference of two "#rrggbb" colours: 2 is just visible, 100 is black to
+    white.
 
     Source: B. Ottosson, A perceptual color space for image processing, 2020.
     """

@@ -29,7 +29,7 @@ NUM_EXCHANGES = 7
 
 
 def texts_of(path: Path) -> tuple[set[str], str]:
-    """All texts that are there, and what was said at opening."""
+    """Return all stored texts, and the notice at opening."""
     history = History(path, Clock())
     try:
         infos = history.conversations() + history.conversations(in_trash=True)
@@ -255,7 +255,7 @@ def test_a_history_can_be_read_if_not_one_byte_can_be_written(sound: Path, tmp_p
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that others can enter, unlike pytest's."""
+    """Folder that other users can enter, unlike pytest's."""
     folder = Path(tempfile.mkdtemp(prefix="medusa-read-only-"))
     yield folder
     folder.chmod(0o755)

@@ -254,7 +254,7 @@ def test_the_reader_unlinks_its_file_before_reading(
 
 
 class Tags(HTMLParser):
-    """Which tags and attributes a page has."""
+    """Parser that collects the tags and attributes of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -671,7 +671,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def harmed(chance: random.Random) -> Any:
-    """A conversation of another program, of which some values are gone or others."""
+    """Return another program's conversation with some values removed or replaced."""
     raw = json.loads(json.dumps(chance.choice((chatgpt()[0], lm_studio()))))
     for _ in range(chance.randint(1, 4)):
         path = chance.choice(list(places(raw))[1:] or [("title",)])
@@ -793,7 +793,7 @@ def test_a_large_import_lets_others_write_and_becomes_visible_at_once(
 
 
 async def long_talk(history: History, path: Path, num_messages: int = 200) -> list[dict[str, Any]]:
-    """One conversation of 5,000 characters in each message."""
+    """Return one conversation with 5,000 characters in each message."""
     await export_gently(history, path, FileKind.JSON)
     talk = json.loads(path.read_text(encoding="utf-8"))["conversations"][0]
     prompt = next(m for m in talk["messages"] if m["parent_id"] is None)

@@ -30,7 +30,7 @@ def data() -> ProgramData:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
-    """What would be installed, instead of installing it."""
+    """Record requested installations instead of executing them."""
     found: list[Wanted] = []
 
     def note(data: ProgramData, wanted: Wanted, *_: object, **__: object) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="the program is a script
 
 
 class Pulling:
-    """An environment whose Python is a script of a shell, and who asks it for the model."""
+    """Environment whose Python is a shell script that fakes the model's download."""
 
     def __init__(self, data: ProgramData, program: Program, mirror: str = "") -> None:
         self.data = data

@@ -37,7 +37,7 @@ TIMEOUT_S = 30
 
 @pytest.fixture(scope="module")
 def screen() -> Iterator[str]:
-    """The name of a screen that nobody sees."""
+    """Display name of a virtual display."""
     if not sys.platform.startswith("linux"):
         yield ""
         return
@@ -77,7 +77,7 @@ class Opened:
         self.wait(lambda: not self.is_open)
 
     def texts(self) -> list[str]:
-        """What all labels, buttons and boxes say."""
+        """Return the texts of all labels, buttons and boxes."""
         return [text for text in map(_text_of, _all_of(self.window.root)) if text]
 
     def press(self, text: str) -> None:

@@ -97,7 +97,7 @@ class Installed:
         )
 
     def loaded(self) -> list[dict[str, Any]]:
-        """What running programs have loaded."""
+        """Return the models that running programs have loaded."""
         found = self.home.glob(".local/state/medusa-chat/loaded/*.json")
         return [json.loads(path.read_text(encoding="utf-8")) for path in found]
 

@@ -24,7 +24,7 @@ RECIPE = "resources/models/llama-pebble/recipe/"
 
 @pytest.fixture(scope="module")
 def builder() -> WheelBuilder:
-    """What the build backend reads of pyproject.toml."""
+    """Return the build backend's view of pyproject.toml."""
     return WheelBuilder(str(LAYOUT.root))
 
 

@@ -105,7 +105,7 @@ def synthetic(seed: int) -> tuple[Workload, MachineRates]:
 
 
 def shares_of_layers(count: int) -> NDArray[np.int64]:
-    """All ways to divide weights and cache of so many layers over memory and disk. [n, 4]"""
+    """Return all divisions of weights and cache of layers over memory and disk. [n, 4]"""
     one = [(m, k) for m in range(count + 1) for k in range(count + 1 - m)]
     return np.array([(*weights, *cache) for weights, cache in itertools.product(one, one)])
 

@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scores(folder: Path) -> Tensor:
-    """Those of `IDS` where everything is plain numbers of 64 bits."""
+    """Return the logits of `IDS` in float64."""
     return our_logits(runner_of(folder, "float64"), IDS)
 
 

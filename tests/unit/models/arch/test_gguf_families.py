@@ -139,7 +139,9 @@ def test_sizes_equal_those_of_config_json(name: str, tmp_path: Path) -> None:
 
 
 def in_a_file(config: ModelConfig) -> ModelConfig:
-    """What a file says of a model: Granite's gates are tensors, Falcon-H1's factors in weights."""
+    """Return a model's tensors in a GGUF file: Granite's gates apart, Falcon-H1's factors in
+    weights.
+    """
     if config.model_type == "granitemoehybrid":
         return config.with_blocks(list(map(with_separate_gate, config.blocks)))
     if config.model_type != "falcon_h1":

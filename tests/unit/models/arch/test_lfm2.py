@@ -165,7 +165,7 @@ def test_a_router_bias_selects_experts_but_leaves_their_weights() -> None:
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that is wide enough for whole blocks, with layers enough to lie elsewhere."""
+    """Return a model wide enough for whole blocks and with layers to offload."""
     folder = tmp_path_factory.mktemp("wide")
     kinds = ["conv", "full_attention", "conv", "conv", "full_attention", "conv"]
     sizes = {"hidden_size": 256, "num_hidden_layers": 6, "layer_types": kinds}

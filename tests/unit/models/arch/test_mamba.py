@@ -108,7 +108,7 @@ def random_mixer(has_norm: bool, gates_first: bool) -> Mamba2:
 def row_by_row(
     mixer: Mamba2, rows: Tensor, before: LayerState, norm: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """What a layer makes of consecutive rows, head by head as Dao and Gu define it."""
+    """Reference of a layer over consecutive rows, head by head, by Dao and Gu's definition."""
     state, tail, made = before.state.clone(), list(before.tail), list[Tensor]()
     assert mixer.factors is not None
     assert mixer.conv_bias is not None

@@ -132,7 +132,7 @@ def saved(folder: Path, config: Any) -> Path:
 
 
 def guessing(folder: Path) -> dict[str, Tensor]:
-    """Add the tensors of a layer that guesses to a checkpoint."""
+    """Add the tensors of an MTP layer to a checkpoint."""
     path = folder / "model.safetensors"
     tensors = load_file(path)
     last = "model.layers.3."

@@ -54,7 +54,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
 
 
 def check_heads(name: str, target: Target, tmp_path: Path, seeds: range) -> int:
-    """How many mutations of heads were refused."""
+    """Return how many mutations of heads were refused."""
     its = load_written("gemma4", "float32") if name == "gemma4-assistant" else target
 
     def load_heads(path: Path) -> None:

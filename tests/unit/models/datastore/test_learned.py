@@ -54,12 +54,12 @@ FAREWELL = [800_000 + number for number in range(40)]
 
 
 def learned_in(folder: Path, max_tokens: int = 1 << 20, key: str = "model") -> EarlierAnswers:
-    """What the model of this key said."""
+    """Return the learned answers of the model with this key."""
     return EarlierAnswers(store_of(folder, key), VOCABULARY, max_tokens)
 
 
 def bytes_of(folder: Path) -> bytes:
-    """All that lies in a folder."""
+    """Return the bytes of all files in a folder."""
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
@@ -68,13 +68,13 @@ def packed(token_ids: Sequence[int]) -> bytes:
 
 
 def found_behind(learned: EarlierAnswers, recent: Sequence[int]) -> Found:
-    """Where these tokens stood, all of them."""
+    """Return all positions of these tokens."""
     found = learned.texts.array.search(array("i", [-1] * DEPTH + list(recent)))
     return found if max(found.lengths, default=0) >= len(recent) else NO_MATCHES
 
 
 def followers(learned: EarlierAnswers, *recent: int) -> list[int]:
-    """What followed these tokens."""
+    """Return the tokens that followed these."""
     return found_behind(learned, recent).token_ids
 
 
@@ -384,7 +384,7 @@ def loaded(folder: Path, datastore_dir: Path) -> Target:
 
 
 def answer(target: Target, settings: GenerateSettings, updates_datastore: bool) -> GenerationDone:
-    """One answer to the same question."""
+    """Return one answer to the same question."""
     settings = replace(settings, tree_rows=12)
     request = Generate(
         "talk", "r", user_says("trees"), settings, updates_datastore=updates_datastore

@@ -18,7 +18,7 @@ TOKENS = st.lists(st.sampled_from([0, 1, 2, 262_143]), min_size=1, max_size=60)
 
 
 def array_of(*texts: list[int]) -> SuffixArray:
-    """All but the first have the end of another before them."""
+    """Return an array of texts; all but the first begin with another one's end."""
     found = SuffixArray()
     found.extend(texts[0])
     for text in texts[1:]:
@@ -27,7 +27,9 @@ def array_of(*texts: list[int]) -> SuffixArray:
 
 
 def common(text: list[int], place: int, tail: list[int]) -> int:
-    """How many last tokens of `tail` stand before a place, by comparing them; a begin counts."""
+    """Return the number of last tokens of `tail` before a position, by comparison; a beginning
+    counts.
+    """
     text, tail, length = [END] * DEPTH + text[:place], [END] * DEPTH + tail, 0
     while length < DEPTH and text[-1 - length] == tail[-1 - length]:
         length += 1

@@ -379,7 +379,7 @@ A, B = (f"{LEAD}{LAYER}.lora_{half}.weight" for half in "AB")
 
 
 def output(**more: Any) -> Change:
-    """The configuration says something else."""
+    """Let the configuration contradict the tensors."""
     return lambda _, config: config.update(more)
 
 
@@ -389,7 +389,7 @@ def held(name: str, tensor: Tensor) -> Change:
 
 
 def renamed(layer: str) -> Change:
-    """What belongs to one layer belongs to another."""
+    """Rename the tensors of one layer to another's."""
 
     def change(tensors: dict[str, Tensor], _: dict[str, Any]) -> None:
         for name in (A, B):

@@ -48,7 +48,7 @@ def linear_of(path: Path, is_in_blocks: bool) -> NativeLinear:
 
 @cache
 def adapter_of(rank: int, dtype: torch.dtype) -> tuple[NativeAdapter, Tensor]:
-    """An adapter of two layers, one of which stands in two places, and in float64 its product."""
+    """Return an adapter of two layers, one of them used twice, and its product in float64."""
     generator = torch.Generator().manual_seed(rank)
     down = torch.randn(rank + 3, INPUTS, generator=generator).to(dtype)
     places = [(0, rank, 0, 40), (rank, rank + 3, 48, 19), (0, rank, 70, 81)]

@@ -277,7 +277,7 @@ def combinations() -> Iterator[tuple[str, str, WeightFormats]]:
 
 
 def head_roots(heads: MedusaHeads) -> list[object]:
-    """What holds the weights of heads."""
+    """Return the objects that hold the weights of heads."""
     return [heads._residuals, heads._own_projections, heads._one_projection]
 
 

@@ -55,7 +55,7 @@ def load(model: Path, kept: Path | None, quant: str) -> Target:
 
 @dataclass
 class Kept:
-    """A kept file, taken apart.
+    """Parts of a cache file.
 
     Attributes:
         header: Its JSON.
@@ -76,12 +76,12 @@ class Kept:
         path.write_bytes(len(header).to_bytes(8, "little") + header + self.body)
 
     def first(self, key: str) -> str:
-        """The first tensor of that key, such as `scale`; weights may lie in blocks."""
+        """Return the first tensor of a key such as `scale`, also of weights in blocks."""
         endings = ("/weight", "/blocks") if key == "weight" else (f"/{key}",)
         return next(name for name in self.header if name.endswith(endings))
 
     def cut(self, name: str, shape: list[int], nbytes: int) -> None:
-        """Give a tensor another shape and fewer bytes, as whoever edits the file would."""
+        """Give a tensor another shape and fewer bytes."""
         start, end = self.header[name]["data_offsets"]
         gone = end - start - nbytes
         del self.body[end - gone : end]
@@ -99,7 +99,7 @@ Damage = Callable[[Kept], object]
 
 
 def flip(share: float) -> Damage:
-    """One bit of the body, so far into it."""
+    """Flip one bit of the body at a relative position."""
 
     def damage(kept: Kept) -> None:
         kept.body[int(share * (len(kept.body) - 1))] ^= 0x10
@@ -154,7 +154,7 @@ def exchange_two_norms(kept: Kept) -> None:
 
 
 def shorten(key: str) -> Damage:
-    """Halve a tensor and give it the right checksum: only its shape tells."""
+    """Halve a tensor and correct its checksum, so that only its shape differs."""
 
     def damage(kept: Kept) -> None:
         name = kept.first(key)
@@ -170,7 +170,7 @@ def shorten(key: str) -> Damage:
 
 
 def another_dtype(kept: Kept) -> None:
-    """As many bytes, read as other numbers."""
+    """Declare the same bytes as another dtype."""
     name = kept.first("weight")
     kept.header[name]["dtype"] = "U8" if kept.header[name]["dtype"] == "I8" else "I8"
 
@@ -200,7 +200,7 @@ OWN: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path, Tensor]]:
-    """For each format a model, its kept files and its scores."""
+    """Return, for each weight format, a model, its cache files and its logits."""
     made = {}
     for quant in QUANTS:
         folder = tmp_path_factory.mktemp(quant)

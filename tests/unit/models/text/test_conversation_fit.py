@@ -351,7 +351,7 @@ def test_an_escaped_message_is_found_in_the_prompt(filters: str) -> None:
 
 
 def check_found(content: str, filters: str) -> None:
-    """A text that a template escapes is found in the prompt, and no other one."""
+    """Check that an escaped text is found in the prompt, and no other one."""
     source = "{{ messages[0].content" + (f" | {filters}" if filters else "") + " }}"
     messages = (user(content), user("then"))
     prompt = ChatTemplate(source + " then", {}).render(messages)

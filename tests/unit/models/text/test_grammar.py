@@ -325,7 +325,7 @@ def test_drafts_that_violate_the_grammar_are_pruned_and_traced(
 
 
 def _check_trace(trace: StepTrace, checker: Grammar) -> None:
-    """All of the tree is allowed, and nothing that is said to be forbidden."""
+    """Check that all nodes of the tree are allowed, and none of the pruned ones."""
     paths: list[tuple[int, ...]] = [()]
     for token_id, parent in zip(trace.token_ids[1:], trace.parents[1:], strict=True):
         assert checker.allows(paths[parent], [token_id]) == [True]

@@ -20,7 +20,7 @@ TEXT = "hello world,\n this is"
 
 
 def write(folder: Path, **changes: object) -> Path:
-    """A folder whose tokenizer.json has other parts."""
+    """Write a folder whose tokenizer.json has other components."""
     (folder / "tokenizer.json").write_text(json.dumps(RAW | changes), encoding="utf-8")
     return folder
 
@@ -139,7 +139,7 @@ def test_a_piece_as_long_as_a_book_is_refused_before_it_is_split(tmp_path: Path)
 
 
 def varint(number: int) -> bytes:
-    """As a protocol buffer writes numbers."""
+    """Encode a number as a protocol buffer's varint."""
     written = bytearray()
     while number >= 0x80:
         written.append(number & 0x7F | 0x80)

@@ -129,7 +129,7 @@ def experts_of(case: Case, make: BuildLinear) -> ExpertMlps:
 
 @cache
 def describing() -> NativeDecoder:
-    """What describes experts to the compiled step."""
+    """Return the compiled step's description of experts."""
     target = load_target(folder_of("mistral").model, None, LoadOptions("float32", "cpu"))
     assert isinstance(target.runner, NativeRunner)
     return target.runner._native

@@ -140,7 +140,7 @@ def test_half_precision_is_as_accurate_as_torch(name: str, tmp_path: Path) -> No
 
 @cache
 def deep_peer(name: str) -> PreTrainedModel:
-    """As `wide_peer`, with more layers; where it has states, they weigh more than those."""
+    """Return `wide_peer` with more layers, and large recurrent states if it has some."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(peers.SIZES, "num_hidden_layers", 6)  # some have more to say than two
         config = wide_config(name)
@@ -153,7 +153,7 @@ def deep_peer(name: str) -> PreTrainedModel:
 
 
 def loaded(peer: PreTrainedModel, folder: Path, num_here: int = 0) -> Target:
-    """A target in float32; with `num_here`, so many of its layers stay in memory."""
+    """Return a target in float32; with `num_here`, with so many resident layers."""
     peer.save_pretrained(folder / "model")
     write_text_files(folder / "model")
     options = LoadOptions("float32", "cpu", context_tokens=512)

@@ -82,7 +82,7 @@ def heads_of(row: Tensor) -> Tensor:
 
 
 def plain_delta(state: Tensor, row: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-    """One step of the recurrence: the output and the next state."""
+    """Return output and next state of one step of the recurrence."""
     q, k, v, beta, decay = row
     state = state * decay.exp()[:, None, None]
     missed = beta[:, None] * (v - torch.einsum("hkv,hk->hv", state, heads_of(k)))

@@ -25,7 +25,7 @@ IDS = [7, 8, 9, 10, 11, 60, 61, 3, 5]
 
 @pytest.fixture(params=["float64", "float32"], ids=["torch", "compiled"])
 def target(request: pytest.FixtureRequest, load: LoadTarget) -> Target:
-    """One that torch computes, and one whose cache lies in panels."""
+    """Target computed by torch, and one whose cache has panels."""
     return load("grouped" if request.param == "float64" else "pebble", request.param)
 
 

@@ -70,7 +70,7 @@ LoadKind = Callable[..., Target]
 
 @pytest.fixture(scope="module")
 def load_kind(folders: Folders) -> LoadKind:
-    """Targets whose caches lie in few bits, or whose attention takes few rows."""
+    """Targets with quantized caches or sparse attention."""
 
     @cache
     def load(kind: str, name: str = "grouped", sessions: int = 1) -> Target:

@@ -77,7 +77,7 @@ def plain(steps: list[RecurrentSteps], rows: list[int]) -> LayerState:
 
 
 def run(kv: KvCache, num_rows: int, seed: int, keep: list[int]) -> RecurrentSteps:
-    """A pass of which some rows are kept."""
+    """Run a pass and keep some of its rows."""
     assert isinstance(kv, TensorCache)
     kv.reserve(num_rows)
     steps = steps_of(num_rows, seed)

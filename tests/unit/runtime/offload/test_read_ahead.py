@@ -11,7 +11,7 @@ from medusa_core.runtime.offload.read_ahead import ReadAhead
 
 
 class Shelf:
-    """Notes what is read where, and fails or waits as it is told."""
+    """Reader that records its reads, and fails or waits on request."""
 
     def __init__(self) -> None:
         self.ring = [""] * 3

@@ -50,7 +50,7 @@ KINDS = {
 
 
 def answers(target: Target, settings: GenerateSettings = SETTINGS) -> list[tuple[int, ...]]:
-    """What it answers to all prompts at once."""
+    """Return the answers to all prompts of one batch."""
     requests = [Generate(str(n), "", prompt, settings) for n, prompt in enumerate(PROMPTS)]
     found = {}
     for answered in answer_all(target, requests, RowPolicy(target), len(PROMPTS)):
@@ -77,7 +77,7 @@ CACHES = {
 
 
 class Whole(NamedTuple):
-    """A model without batches, and what it says."""
+    """A model that isn't split into batches, and its answers."""
 
     model: Path
     options: LoadOptions

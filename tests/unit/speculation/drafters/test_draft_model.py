@@ -30,7 +30,7 @@ TEXT = [5, 40, 60, 61, 200, 7, 7, 33]
 
 
 def check_drafts(model: Target, source: DraftModelSource, text: list[int]) -> None:
-    """What is said behind some paths is what the model says behind text and path."""
+    """Check that drafts after paths are the draft model's own tokens after text and path."""
     source.start(text[-1], 24)
     for path in ((), (9,), (9, 12), (40, 9, 12)):
         found = source.candidates(Paths(1, len(path), array("i", path)))

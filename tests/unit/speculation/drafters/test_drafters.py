@@ -222,7 +222,7 @@ def test_heads_propose_tokens_that_the_noise_ranks_first(name: str, tiny: Target
 
 
 def heads_and_suffixes(target: Target, num_rows: int) -> GrownDrafter:
-    """A drafter of these two alone, whatever else is registered."""
+    """Return a drafter of these two sources only."""
     specs = [source_registry().get(name) for name in ("medusa", "suffix")]
     return GrownDrafter(RowBudget(num_rows), target, specs)
 

@@ -41,7 +41,7 @@ SIZES = [(heads, ranks) for heads in (1, 2, 5) for ranks in (1, 3, 8)]
 def by_all(
     sources: Sequence[Source], weights: Sequence[float], num_rows: int, budget: RowBudget
 ) -> Grown:
-    """The tree, which is the same whoever grows it."""
+    """Grow the tree compiled and in Python, and check that both are equal."""
     in_python = GrowthInPython(budget, weights).grow(sources, num_rows)
     library = native_library()
     if library is not None and budget.most <= MAX_TREE_NODES:
@@ -61,7 +61,7 @@ def grown(
 
 
 def chances_of(rng: random.Random, num_heads: int, num_ranks: int) -> list[list[float]]:
-    """What heads might give their guesses, as float32 has it."""
+    """Return probabilities of drafts as float32 numbers."""
     drawn = (
         sorted((rng.random() for _ in range(num_ranks)), reverse=True) for _ in range(num_heads)
     )
@@ -69,7 +69,7 @@ def chances_of(rng: random.Random, num_heads: int, num_ranks: int) -> list[list[
 
 
 def ranks_of(chances: list[list[float]]) -> Scripted:
-    """A source that guesses 0, 1, ... at every depth."""
+    """Return a source that drafts 0, 1, … at every depth."""
     return Scripted(
         lambda path: dict(enumerate(chances[len(path)])) if len(path) < len(chances) else {}, True
     )
@@ -133,7 +133,7 @@ def test_a_source_is_queried_once_per_open_path_and_never_for_unprofitable_ones(
 
 
 def worths_of(sources: Sequence[Scripted], weights: Sequence[float]) -> dict[Path_, float]:
-    """All paths that are worth something, by looking everywhere."""
+    """Return all paths of positive value, by exhaustive search."""
     worths: dict[Path_, float] = {(): 1.0}
     for path in (waiting := [()]):  # grows meanwhile
         output = [

@@ -56,7 +56,7 @@ def costs_of(curve: Sequence[float]) -> StepCosts:
 
 @dataclass
 class Clock:
-    """Steps take what a table says, whatever the machine does.
+    """Fake clock whose steps take the times of a table.
 
     Attributes:
         costs: The table.
@@ -67,7 +67,7 @@ class Clock:
     forms: list[str] = field(default_factory=list)
 
     def share(self, form: str, start: int = 0) -> float:
-        """How many of the steps from one on had a form."""
+        """Return the share of steps from a given one on with a form."""
         return Counter(self.forms[start:])[form] / len(self.forms[start:])
 
 
@@ -95,7 +95,7 @@ def clock(texts: dict[tuple[int, ...], Sequence[int]], monkeypatch: pytest.Monke
 
 @pytest.fixture
 def texts(tiny: Target) -> dict[tuple[int, ...], Sequence[int]]:
-    """What the target will say."""
+    """Return the target's future tokens."""
     with closing(Session(tiny)) as session:
         done = generate(tiny, MESSAGES, replace(SETTINGS, drafter="none"), session=session)
         told = tuple(session.token_ids)
@@ -106,7 +106,7 @@ def texts(tiny: Target) -> dict[tuple[int, ...], Sequence[int]]:
 
 
 def proposed(*chances: float) -> Proposal:
-    """Drafts behind the root, of one source."""
+    """Return drafts of one source after the root."""
     shape = TreeShape.from_paths([(rank,) for rank in range(len(chances))])
     tree = TokenTree(shape, tuple(range(shape.num_nodes)))
     sources = (TokenSource("target", 0), *[TokenSource("heads", 1)] * len(chances))
@@ -182,7 +182,7 @@ def test_chain_tree_or_nothing_is_chosen_by_the_cost_of_rows(
 
 
 class Boasting(SyntheticSource):
-    """Says that its further guesses are nearly as good as the first, and they never are."""
+    """Source that overestimates all but its first draft, which are never accepted."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
         found = super().candidates(paths)

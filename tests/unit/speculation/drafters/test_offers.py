@@ -27,7 +27,7 @@ WEIGHTS = (1.0, 0.5, 0.0)
 
 
 def grown(sources: Sequence[Source], num_rows: int, prices: Sequence[float] = ()) -> Grown:
-    """The tree with what was offered, which is the same whoever grows it."""
+    """Grow the tree with its candidates compiled and in Python, and check that both are equal."""
     budget = RowBudget(num_rows, array("f", prices))
     in_python = GrowthInPython(budget, WEIGHTS)
     in_python.records_offers = True
@@ -52,7 +52,7 @@ def offers_of(tree: Grown) -> dict[Path_, float]:
 
 
 def some_sources(seed: int, most_depth: int = 3) -> list[Source]:
-    """Two that say how likely tokens are behind a path, and one that points at single ones."""
+    """Return two sources with distributions and one with single tokens."""
 
     def said(source: int, most: int, path: Path_) -> dict[int, float]:
         rng = random.Random(f"{seed} {source} {path}")

@@ -30,7 +30,7 @@ def suffix_of(target: Target, num_rows: int) -> Drafter:
 
 
 def begun(*token_ids: int) -> SuffixSource:
-    """The source of a text alone, asked what follows it."""
+    """Return the source of a text, queried for its continuation."""
     source = SuffixSource(None)
     source.begin(token_ids)
     source.start(token_ids[-1], 8)
@@ -38,7 +38,7 @@ def begun(*token_ids: int) -> SuffixSource:
 
 
 def behind(source: SuffixSource, *paths: tuple[int, ...]) -> list[dict[int, float]]:
-    """What it says of the paths of one level."""
+    """Return its candidates for the paths of one level."""
     flat = array("i", [token_id for path in paths for token_id in path])
     found = source.candidates(Paths(len(paths), len(paths[0]), flat))
     if found is None:

@@ -112,7 +112,7 @@ class LikelyDrafter:
 
 
 def likely_spec(target: Target) -> DrafterSpec:
-    """One drafter for all answers of a test, so that it scores every prefix once."""
+    """Return one drafter for all answers of a test, so that each prefix is computed once."""
     drafter = LikelyDrafter(target)
     choice = DrafterChoice("likely", "Likely", "")
     return DrafterSpec(choice, lambda _: True, lambda _, __: drafter, preference=99)

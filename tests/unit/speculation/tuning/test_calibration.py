@@ -64,12 +64,12 @@ ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
 @pytest.fixture(autouse=True)
 def usual_time(background_work_is_brief: None) -> None:
-    """Here they are measured as long as by users."""
+    """Use the calibration time that users have."""
     calibration.BUDGET_S["cpu"] = 2.0
 
 
 def flat(*seconds: float) -> StepCosts:
-    """Costs of 1, 2, 3, ... rows, whatever the length, without drafts."""
+    """Return costs of 1, 2, 3, … rows at any length, without drafts."""
     return StepCosts((1,), tuple(range(1, len(seconds) + 1)), (seconds,))
 
 
@@ -392,7 +392,7 @@ class Measured:
         self.known.append(known)
 
     def costs(self) -> StepCosts:
-        """What was measured."""
+        """Return the measured costs."""
         return COSTS
 
 

@@ -21,7 +21,7 @@ from tests.support.engine.fixtures import LoadTarget
 
 
 class TimedRunner(ResidentRunner):
-    """Takes so many seconds a row, on a clock of its own; notes its chunks."""
+    """Runner that takes a time per row on a fake clock, and records its chunks."""
 
     def __init__(self, target: Target, row_s: float) -> None:
         super().__init__(target.runner._model, target.precision)
@@ -66,7 +66,7 @@ def test_fast_chunks_grow_and_slow_ones_shrink(
 
 
 class WaitingRunner(TimedRunner):
-    """One whose layers come in a second, while others are computed."""
+    """Runner whose layers take a second to arrive, in parallel to computation."""
 
     transfer_s = 0.0
 

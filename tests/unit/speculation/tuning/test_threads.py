@@ -105,7 +105,7 @@ def test_prefill_has_its_own_number_of_threads(
 
 
 def chain(runner: Runner, num_rows: int) -> PlacedTree:
-    """Consecutive tokens behind an empty cache."""
+    """Return consecutive tokens after an empty cache."""
     tree = TokenTree(TreeShape.chain(num_rows), (3,) * num_rows)
     return PlacedTree(tree, runner.new_cache(num_rows))
 

@@ -193,7 +193,7 @@ def test_a_library_of_other_sources_is_not_used(
 
 
 def replaced(struct: type[ctypes.Structure], annotations: dict[str, object]) -> list[object]:
-    """All structures, one of them with other fields."""
+    """Return all structures, one of them with other fields."""
     members = {"__annotations__": annotations, "__module__": structs.__name__}
     other = structs.c_struct(type(struct)(struct.__name__, (ctypes.Structure,), members))
     structs.STRUCTS.pop()  # where `c_struct` adds it

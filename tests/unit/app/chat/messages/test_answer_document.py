@@ -192,7 +192,7 @@ def test_accepted_tokens_are_tinted_in_code_and_keep_its_colours(qapp: object) -
 
 
 class Hungry(QTextDocument):
-    """Notes what it is asked to load."""
+    """Document that records the resources it requests."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -312,7 +312,7 @@ def test_a_killed_program_leaves_no_file(tmp_path: Path) -> None:
 
 
 def evict(pool: CachePool, kv: KvCache) -> bool:
-    """Take a cache back that nobody uses."""
+    """Evict an unused cache."""
     pool.release(kv)
     return True
 
