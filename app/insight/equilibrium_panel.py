@@ -45,6 +45,7 @@ class EquilibriumPanel(QWidget):
     Attributes:
         table: Inputs, outputs and marks, a column for each token.
         edit: A text of the user's own.
+
     Signals:
         refused: A text couldn't be verified: message and hint.
     """
