@@ -63,7 +63,7 @@ class ErrorBoard(QScrollArea):
     def show_error(
         self, message: str, hint: str, *, about: About = About.OTHER, can_retry: bool = False
     ) -> ErrorCard:
-        """Show an error, and read it aloud to those who listen; returns its card.
+        """Show an error, and announce it to screen readers; returns its card.
 
         The same error again takes the place of the one before.
         """

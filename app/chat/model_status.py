@@ -32,7 +32,7 @@ class ModelStatusView(QObject):
         self._appearance = appearance
         loaded_model.changed.connect(self._show)
         loaded_model.changed.connect(self._say_phase)
-        self._announced = ""  # to those who listen
+        self._announced = ""  # to screen readers
         self._show()
 
     def _show(self) -> None:

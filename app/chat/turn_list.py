@@ -157,7 +157,7 @@ class TurnList(QObject):
         """Why an answer's tokens can't be gone on with."""
         if answer.model_key in ("", self.model_key):
             return ""
-        return self.tr("{0} wrote this answer: load it to go on with its tokens.").format(
+        return self.tr("{0} wrote this answer: load it to continue the answer.").format(
             answer.model
         )
 

@@ -86,7 +86,7 @@ POLICIES = {
     ),
 }
 THINKS = {
-    None: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Thinks as is usual for it"),
+    None: QT_TRANSLATE_NOOP("ChatSettingsPanel", "The model's default"),
     True: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Thinks before it answers"),
     False: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Answers at once"),
 }

@@ -62,7 +62,7 @@
 <context>
     <name>AnswerMessage</name>
     <message>
-        <source>Only answers of the chat can be gone on with.</source>
+        <source>Only answers in the chat can be continued.</source>
         <translation>Nur Antworten des Gesprächs lassen sich fortsetzen.</translation>
     </message>
     <message>
@@ -452,8 +452,8 @@
 <context>
     <name>Chat</name>
     <message>
-        <source>Of the steps in which a source drafted, the share in which one of its tokens was accepted, in the last answer. Head k drafts the k-th token after the one decided; it counts only where all before it were right. A token that several drafted counts for each.</source>
-        <translation>Anteil der Schritte, in denen eines der geratenen Token angenommen wurde, an denen, in denen diese Quelle geraten hat; in der letzten Antwort. Kopf k rät das k-te Token nach dem entschiedenen; er zählt nur, wo alle davor richtig waren. Ein Token, das mehrere geraten haben, zählt für jede Quelle.</translation>
+        <source>Acceptance rate in the last answer: steps with an accepted draft token ÷ steps with a draft token, by source. Head k drafts the k-th next token; it counts only if all before it were accepted. A token that several sources drafted counts for each.</source>
+        <translation>Annahmequote in der letzten Antwort: Schritte mit angenommenem Entwurf ÷ Schritte mit Entwurf, je Quelle. Kopf k entwirft das k-te nächste Token; es zählt nur, wenn alle davor angenommen wurden. Ein Token, das mehrere Quellen entworfen haben, zählt für jede.</translation>
     </message>
     <message>
         <source>{0} · ≈ {1:,} tokens</source>
@@ -651,8 +651,8 @@
         <translation>Ein zu langes Gespräch wird nicht beantwortet.</translation>
     </message>
     <message>
-        <source>Thinks as is usual for it</source>
-        <translation>Denkt nach, wie es üblich ist</translation>
+        <source>The model&apos;s default</source>
+        <translation>Wie beim Modell üblich</translation>
     </message>
     <message>
         <source>Thinks before it answers</source>
@@ -11068,7 +11068,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>TurnList</name>
     <message>
-        <source>{0} wrote this answer: load it to go on with its tokens.</source>
+        <source>{0} wrote this answer: load it to continue the answer.</source>
         <translation>Diese Antwort schrieb {0}: Laden Sie es, um mit ihren Token weiterzumachen.</translation>
     </message>
 </context>

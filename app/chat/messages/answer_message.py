@@ -85,7 +85,7 @@ class AnswerMessage(MessageWidget):
         self._searched: str | None = None
         self._version = (0, 1)
         self._is_last = True
-        self._lack = self.tr("Only answers of the chat can be gone on with.")
+        self._lack = self.tr("Only answers in the chat can be continued.")
         self._hovered = NO_TOKEN
         self._selected = range(0)
         self._appearance = appearance

@@ -1,4 +1,4 @@
-"""Cuts a stream of text into sentences, for those who listen."""
+"""Cuts a stream of text into sentences, which a screen reader announces."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from medusa_core.messages import TokenSource
 
 MEANING = QT_TRANSLATE_NOOP(
     "Chat",
-    "Of the steps in which a source drafted, the share in which one of its tokens was accepted, "
-    "in the last answer. Head k drafts the k-th token after the one decided; it counts only "
-    "where all before it were right. A token that several drafted counts for each.",
+    "Acceptance rate in the last answer: steps with an accepted draft token ÷ steps with a "
+    "draft token, by source. Head k drafts the k-th next token; it counts only if all before "
+    "it were accepted. A token that several sources drafted counts for each.",
 )
 
 
