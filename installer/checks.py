@@ -57,7 +57,7 @@ _PARALLEL = ("-n", "auto", "--maxprocesses=8", "--dist=worksteal")
 
 
 def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
-    """The checks in their order: the quick ones first."""
+    """Return all checks, the quick ones first."""
     return (
         Check("ruff check", ("ruff", "check", ".")),
         Check("ruff format", ("ruff", "format", "--check", ".")),
@@ -68,7 +68,7 @@ def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
 
 
 def room_checks(layout: Layout, room: str, pytest_args: Sequence[str]) -> tuple[Check, ...]:
-    """The tests of one folder of the code, such as `runtime/kv`, `app/chat` or `laws`.
+    """Return the tests of one folder of the code, such as `runtime/kv`, `app/chat` or `laws`.
 
     Raises:
         SetupError: no tests are there.
@@ -131,7 +131,7 @@ def _run(layout: Layout, commands: Commands, check: Check, env: Mapping[str, str
 def _run_quietly(
     layout: Layout, commands: Commands, check: Check, env: Mapping[str, str]
 ) -> tuple[Verdict, str]:
-    """The verdict, and what it printed."""
+    """Return the verdict and the output."""
     start = time.perf_counter()
     output = commands.capture(_command(layout, check), LONGEST_S, {**os.environ, **env})
     return _verdict(check, output, time.perf_counter() - start), output.text
@@ -153,6 +153,6 @@ def _verdict(check: Check, output: Output, duration_s: float) -> Verdict:
 
 
 def _closing_line(text: str) -> str:
-    """The last line with words on it, without pytest's rules of equals signs."""
+    """Return the last line of output, without pytest's equals signs."""
     lines = [re.sub(r"^=+\s*|\s*=+$", "", line).strip() for line in text.splitlines()]
     return next((line for line in reversed(lines) if line), "")

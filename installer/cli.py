@@ -25,7 +25,7 @@ INTERRUPTED_STATUS = 130
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out one command; returns the exit status."""
+    """Run one command; returns the exit status."""
     own, passed_on = _split(argv)
     options = _parser().parse_args(own)
     layout = this_repository()
@@ -118,7 +118,7 @@ def _prepare(layout: Layout, commands: Commands, request: Request) -> None:
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What stands before and after the first `--`."""
+    """Return the arguments before and after the first `--`."""
     if "--" not in argv:
         return list(argv), []
     place = list(argv).index("--")

@@ -5,12 +5,12 @@ import sys
 
 
 def say(text: str) -> None:
-    """Print one sentence at once, also where output goes to a file."""
+    """Print one sentence and flush."""
     print(text, flush=True)
 
 
 def complain(message: str, mend: str = "") -> None:
-    """Print what is wrong and, on its own line, what mends it, on standard error."""
+    """Print an error and, on its own line, its remedy on standard error."""
     text = f"\n{message}"
     if mend:
         text += "\nWhat to do:\n" + "\n".join(f"    {line}" for line in mend.splitlines())
@@ -18,7 +18,7 @@ def complain(message: str, mend: str = "") -> None:
 
 
 class ProgressLine:
-    """One line that shows the latest output of a long command; silent where nobody watches."""
+    """One line with the latest output of a long command; silent without a terminal."""
 
     def __init__(self) -> None:
         self._watched = sys.stdout.isatty()

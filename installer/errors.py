@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 class SetupError(Exception):
-    """Something on this machine stands in the way.
+    """Raised if something on this machine prevents the installation.
 
     Attributes:
         message: what is wrong, one or two sentences.
@@ -24,7 +24,7 @@ class SetupError(Exception):
 
 
 class CommandError(SetupError):
-    """A command ended with a status other than 0.
+    """Raised if a command ends with a status other than 0.
 
     Attributes:
         status: exit status; negative: the signal that ended it.

@@ -35,7 +35,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuReport:
-    """What the driver said.
+    """Result of the driver's query.
 
     Attributes:
         gpus: every GPU that could be read.
@@ -47,7 +47,7 @@ class GpuReport:
 
 
 def detect_gpus(commands: Commands) -> GpuReport:
-    """Ask the NVIDIA driver, if there is one, for its GPUs."""
+    """Query the NVIDIA driver, if there is one, for its GPUs."""
     answer = commands.capture(QUERY, QUERY_TIMEOUT_S)
     if answer.status is None:
         return GpuReport(gpus=())
@@ -59,7 +59,7 @@ def detect_gpus(commands: Commands) -> GpuReport:
 
 
 def parse_gpus(text: str) -> tuple[Gpu, ...]:
-    """Read the rows `compute_cap, driver_version, name`; other lines are skipped."""
+    """Parse the rows `compute_cap, driver_version, name`; other lines are skipped."""
     rows = (ROW.match(line) for line in text.splitlines())
     return tuple(
         Gpu(name=row[4], capability=(int(row[1]), int(row[2])), driver=int(row[3]))

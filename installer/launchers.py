@@ -36,7 +36,7 @@ _WINDOWS = '@"{python}" "%~dp0{name}-script.py" %*\n'
 
 
 def provide_launchers(layout: Layout) -> None:
-    """Write the programs that aren't there as they should be; one that can't be is said."""
+    """Write missing and outdated launchers, and report those that can't be written."""
     for name, place in PROGRAMS.items():
         for path, text in _files(layout, name, place).items():
             try:

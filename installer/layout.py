@@ -51,10 +51,10 @@ class Layout:
         return found[0]
 
     def shown(self, path: Path) -> str:
-        """`path` as a person standing in the repository would type it."""
+        """Return `path` relative to the repository, as a user would type it."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
 
 
 def this_repository() -> Layout:
-    """The checkout that holds this installer."""
+    """Return the checkout of this installer."""
     return Layout(Path(__file__).resolve().parent.parent)

@@ -57,7 +57,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def try_lock(file: BinaryIO) -> bool:
-        """Take the lock of an open file, if nobody else holds it; returns whether it is ours."""
+        """Lock an open file unless another process holds it; returns whether it succeeded."""
         file.seek(0, os.SEEK_SET)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)

@@ -39,7 +39,7 @@ _FILES = {
 
 
 def medusa_page() -> str:
-    """`medusa.1`: all commands with their options."""
+    """Return `medusa.1`: all commands with their options."""
     commands = dict(COMMANDS)
     parser = program_of_commands("medusa", "", commands, tuple(commands))
     body = [
@@ -54,7 +54,7 @@ def medusa_page() -> str:
 
 
 def window_page() -> str:
-    """`medusa-chat.1`: the window's options."""
+    """Return `medusa-chat.1`: the window's options."""
     parser = window_parser()
     body = [
         _head("medusa-chat", "a window to chat with language models on this computer"),
@@ -95,7 +95,7 @@ def _commands(
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Arguments of a parser, and those of the commands within it."""
+    """Return the arguments of a parser and of its commands."""
     formatter = parser._get_formatter()
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction) or action.help == argparse.SUPPRESS:
@@ -110,7 +110,7 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of a parser's commands."""
+    """Return the parsers of a parser's commands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
@@ -118,7 +118,7 @@ def _below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser
 
 
 def _text(words: str) -> str:
-    """Words that roff takes as they are: neither escapes nor requests."""
+    """Escape words so that roff takes them literally."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-")
     lines = (f"\\&{line}" if line[:1] in ".'" else line for line in escaped.splitlines())
     return "\n".join(lines)

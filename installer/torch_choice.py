@@ -26,7 +26,7 @@ class TorchBuild(str, enum.Enum):  # Python 3.10 has no StrEnum
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the build carries CUDA libraries."""
+        """Whether the build contains CUDA libraries."""
         return self in (TorchBuild.CU126, TorchBuild.CU130)
 
 
@@ -61,7 +61,7 @@ def choose_torch(system: str, report: GpuReport) -> TorchChoice:
 
 
 def _choose_cuda(usable: list[Gpu]) -> TorchChoice:
-    """One build for all usable GPUs; where none covers all, the one for the newest."""
+    """Choose one build for all usable GPUs; if none covers all, the one for the newest."""
     lowest = min(usable, key=lambda gpu: gpu.capability)
     highest = max(usable, key=lambda gpu: gpu.capability)
     driver = min(gpu.driver for gpu in usable)

@@ -11,7 +11,7 @@ TIMEOUT_S = 60.0
 
 
 def compile_translations(layout: Layout, commands: Commands, lrelease: Path) -> None:
-    """Compile those that are older than their source; where one can't be, say so and go on.
+    """Compile translations older than their source; report failures and continue.
 
     Args:
         layout: paths of the checkout.
@@ -23,13 +23,13 @@ def compile_translations(layout: Layout, commands: Commands, lrelease: Path) -> 
 
 
 def outdated_translations(layout: Layout) -> list[Path]:
-    """Sources of translations that aren't compiled as they are now."""
+    """Return the sources of outdated translations."""
     sources = sorted(layout.translations.glob("*.ts"))
     return [source for source in sources if not is_current(source, source.with_suffix(".qm"))]
 
 
 def is_current(source: Path, compiled: Path) -> bool:
-    """Whether a compiled translation is there and as new as its source."""
+    """Return whether a compiled translation exists and is as new as its source."""
     return compiled.exists() and compiled.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 

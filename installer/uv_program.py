@@ -93,7 +93,7 @@ def has_pip() -> bool:
 
 
 def take_program(wheel: Path, build: UvBuild, folder: Path) -> Path:
-    """Write the program of a package into a folder.
+    """Extract the program of a package into a folder.
 
     Raises:
         SetupError: the package has other bytes than expected, or holds no program.

@@ -15,7 +15,7 @@ _SHARED = (
 
 
 def carried_files(root: Path) -> dict[str, Path]:
-    """Files for PROGRAM, without the wheel and uv.
+    """Return the files of PROGRAM, without the wheel and uv.
 
     Args:
         root: the checkout.

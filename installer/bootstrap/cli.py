@@ -23,7 +23,7 @@ UNUSABLE_STATUS = 2
 
 
 def main(program: Path, argv: Sequence[str]) -> int:
-    """Carry out one command.
+    """Run one command.
 
     Args:
         program: the folder of the package.
@@ -70,7 +70,7 @@ def _carry_out(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
 def _run_command(
     data: ProgramData, program: Program, arguments: Sequence[str], *, agrees: bool
 ) -> int:
-    """`medusa`: the program, or, where there is none yet, the question whether to set it up."""
+    """Run `medusa`: the program, or its installation if it isn't installed yet."""
     found = look(data, program)
     if found.kind in (Kind.FIRST, Kind.DAMAGED):
         from installer.bootstrap.first_start import set_up
@@ -84,7 +84,7 @@ def _run_command(
 
 
 def _run_window(data: ProgramData, program: Program, arguments: Sequence[str]) -> int:
-    """`medusa-chat`: the window, or, where something is to be decided, a small one before it."""
+    """Run `medusa-chat`: the window, or a small window first if there is something to decide."""
     found = look(data, program)
     while True:
         if found.kind is not Kind.READY:
@@ -100,7 +100,7 @@ def _run_window(data: ProgramData, program: Program, arguments: Sequence[str]) -
 
 
 def _decide(data: ProgramData, program: Program, found: Situation) -> Situation | None:
-    """Let the user decide in a window, or in a terminal where no window can open."""
+    """Let the user decide in a window, or in a terminal if no window can open."""
     from installer.bootstrap import first_start
 
     if has_tk_screen():

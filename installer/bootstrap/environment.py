@@ -131,7 +131,7 @@ def install_packages(
 
 
 def discard_environment(place: EnvironmentFolder) -> None:
-    """Remove an environment; if that is cut short, nothing of it is in its place.
+    """Remove an environment atomically: after an interruption nothing of it is in its place.
 
     Raises:
         SetupError: a file of it is in use.
@@ -147,7 +147,7 @@ def discard_environment(place: EnvironmentFolder) -> None:
 
 
 def take_whole_one(place: EnvironmentFolder) -> bool:
-    """Put an environment into its place that was whole when its installation was cut short."""
+    """Move an environment into its place if it was complete at an interruption."""
     if place.root.exists() or not place.new.is_complete:
         return False
     place.new.root.rename(place.root)
@@ -182,7 +182,7 @@ def _replace_changed(
     uv: Uv,
     reporter: Reporter,
 ) -> None:
-    """Fetch packages anew whose files aren't as they were: uv's cache has shared the damage."""
+    """Download packages again whose files were changed, as uv's cache shares the damage."""
     reporter.step("Comparing every file")
     changed = changed_packages(place.root)
     if not changed:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all, also if the process is killed; only its owner reads it.
+    """Write a file atomically, readable by its owner only.
 
     Raises:
         OSError: it can't be written.
@@ -28,7 +28,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def copy_whole(source: Path, target: Path) -> None:
-    """Copy a file whole or not at all, also if the process is killed.
+    """Copy a file atomically.
 
     Raises:
         OSError: it can't be read, or the copy can't be written.
@@ -43,7 +43,7 @@ def copy_whole(source: Path, target: Path) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """What the files below a folder take on the disk, each once; links aren't followed."""
+    """Return the disk space of the files below a folder, each once, without following links."""
     seen: set[tuple[int, int]] = set()
     total = 0
     for about in _files_below(folder):
@@ -56,7 +56,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and all below it; a link is removed, what it names stays.
+    """Remove a folder and everything below it; of a link only the link itself.
 
     Raises:
         OSError: something of it can't be removed.
@@ -85,7 +85,7 @@ def _files_below(folder: Path) -> Iterator[os.stat_result]:
 
 
 def _make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
-    """Try once more after a read-only file or folder has been made writable."""
+    """Make a read-only file or folder writable, and retry its removal."""
     for one in (os.path.dirname(path), path):  # noqa: PTH120
         with suppress(OSError):
             os.chmod(one, stat.S_IRWXU)  # noqa: PTH101

@@ -22,7 +22,7 @@ NOT_SET_UP_STATUS = 2
 
 
 def set_up(data: ProgramData, program: Program, found: Situation, *, agrees: bool) -> bool:
-    """Ask, and install; returns whether the user wanted it.
+    """Ask, and install; returns whether the user agreed.
 
     Args:
         data: where it goes.
@@ -75,7 +75,7 @@ def confirm(
 
 
 def carry_out(data: ProgramData, wanted: Wanted, *, agrees: bool, is_repair: bool = False) -> None:
-    """Install, and print how it goes.
+    """Install, and print the progress.
 
     Raises:
         SetupError: something stands in the way.
@@ -89,7 +89,7 @@ def carry_out(data: ProgramData, wanted: Wanted, *, agrees: bool, is_repair: boo
 
 
 def offer_way_out(data: ProgramData, program: Program, found: Situation) -> None:
-    """After starts that failed: ask whether the version before shall run, else for a repair.
+    """After failed starts, offer to restore the previous version, or else to repair.
 
     Raises:
         SetupError: something stands in the way.

@@ -15,7 +15,7 @@ _OLD = ".old"
 
 
 class ProgramData:
-    """What the bootstrap makes for one user.
+    """Files that the bootstrap makes for one user.
 
     Attributes:
         root: The folder; nothing of it is a conversation, a setting or a model that was fetched by
@@ -44,18 +44,18 @@ class ProgramData:
         self.lock = root / "lock"
 
     def uv_folders(self) -> dict[str, str]:
-        """Uv's variables for its cache and its Pythons."""
+        """Return uv's variables for its cache and its Pythons."""
         return {
             "UV_CACHE_DIR": str(self.cache),
             "UV_PYTHON_INSTALL_DIR": str(self.pythons),
         }
 
     def environment(self, version: str) -> "EnvironmentFolder":
-        """The environment of a version, which may not be there."""
+        """Return the environment of a version, which may not exist."""
         return EnvironmentFolder(self.versions / version)
 
     def half_made(self) -> list[Path]:
-        """Environments that are being made or removed, or were when that was cut short."""
+        """Return environments whose creation or removal is under way or was interrupted."""
         try:
             paths = list(self.versions.iterdir())
         except OSError:
@@ -63,7 +63,7 @@ class ProgramData:
         return [path for path in paths if path.name[:1] == "." and path.suffix in (_NEW, _OLD)]
 
     def complete_versions(self) -> list[str]:
-        """Versions that can be started, the newest first."""
+        """Return the versions that can be started, the newest first."""
         try:
             names = [path.name for path in self.versions.iterdir()]
         except OSError:
@@ -91,23 +91,23 @@ class EnvironmentFolder:
 
     @property
     def new(self) -> "EnvironmentFolder":
-        """Where it is made; it takes its place when it is whole."""
+        """Environment under construction, which is moved into its place when it is complete."""
         return EnvironmentFolder(self.root.with_name(f".{self.root.name}{_NEW}"))
 
     @property
     def old(self) -> "EnvironmentFolder":
-        """Where it goes before it is removed: half of one is never in its place."""
+        """Environment to be removed, after it was moved out of its place."""
         return EnvironmentFolder(self.root.with_name(f".{self.root.name}{_OLD}"))
 
     def program(self, name: str) -> Path:
-        """One of its programs."""
+        """Return the path of a program."""
         if os.name == "nt":
             return self.root / "Scripts" / f"{name}.exe"
         return self.root / "bin" / name
 
     @property
     def site_packages(self) -> Path:
-        """Folder of its packages."""
+        """Folder of the installed packages."""
         found = self.root.glob("lib/python3.*/site-packages")
         return next(found, self.root / "Lib" / "site-packages")
 
@@ -117,13 +117,13 @@ class EnvironmentFolder:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was installed, and its Python is still there."""
+        """Whether the installation was completed and its Python still exists."""
         return self.stamp.is_file() and self.python.exists()
 
 
 @dataclass(frozen=True, slots=True)
 class UserFolders:
-    """What the program itself keeps for this user.
+    """The program's own folders for this user.
 
     Attributes:
         config: the choices.
@@ -143,7 +143,7 @@ class UserFolders:
 def program_data(
     environ: Mapping[str, str] = os.environ, system: str = sys.platform
 ) -> ProgramData:
-    """The folder of the bootstrap.
+    """Return the folder of the bootstrap.
 
     Args:
         environ: environment variables.
@@ -158,7 +158,7 @@ def program_data(
 def user_folders(
     environ: Mapping[str, str] = os.environ, system: str = sys.platform
 ) -> UserFolders:
-    """The program's folders, as `medusa_core.system.user_folders` has them."""
+    """Return the program's folders, equal to those of `medusa_core.system.user_folders`."""
     home = portable_home(environ)
     if home is not None:
         names = ("config", "data", "state", "log", "cache")
@@ -183,7 +183,7 @@ def user_folders(
 
 
 def portable_home(environ: Mapping[str, str]) -> Path | None:
-    """What `MEDUSA_HOME` names; None where it is unset or empty."""
+    """Return the folder that `MEDUSA_HOME` names; None if it is unset or empty."""
     named = environ.get(HOME_VARIABLE, "")
     # An unknown user's name stays as it is here; `Path.expanduser` would raise.
     return Path(os.path.expanduser(named)).absolute() if named.strip() else None  # noqa: PTH111

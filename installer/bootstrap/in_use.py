@@ -25,7 +25,7 @@ if os.name != "nt":
         return file
 
     def is_in_use(data: ProgramData, version: str) -> bool:
-        """Whether a program of this version runs."""
+        """Return whether a program of this version runs."""
         try:
             with data.environment(version).in_use.open("ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ else:
         return None
 
     def is_in_use(data: ProgramData, version: str) -> bool:
-        """Whether a program of this version runs: then its file can't be opened to be changed."""
+        """Return whether a program of this version runs, whose file then can't be written."""
         folder = data.environment(version)
         for name in ("python", "pythonw", "medusa", "medusa-chat"):
             try:

@@ -43,7 +43,7 @@ ANOTHER_FOLDER = "Set MEDUSA_HOME to a folder that you may write to."
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be installed.
+    """An installation that is requested.
 
     Attributes:
         version: of the program.
@@ -66,7 +66,7 @@ class Wanted:
     packages: Path | None = None
 
     def size(self) -> Size:
-        """About how large it is."""
+        """Return the approximate size."""
         size = size_of_version(self.choice.build)
         return size + FIRST_MODEL if self.with_model else size
 
@@ -79,7 +79,7 @@ def install_version(
     *,
     is_repair: bool = False,
 ) -> None:
-    """Make a version and make it the current one; the one before is kept, older ones are not.
+    """Install a version and make it current; the previous one is kept, older ones are not.
 
     Where it fails, what ran before still runs, and what was fetched is kept for the next time.
 
@@ -140,7 +140,7 @@ def _install(
 
 
 def make_current(data: ProgramData, version: str) -> None:
-    """Let a version run from now on.
+    """Make a version the current one.
 
     Raises:
         OSError: that can't be written down.
@@ -154,7 +154,7 @@ def make_current(data: ProgramData, version: str) -> None:
 
 
 def remove_older(data: ProgramData) -> None:
-    """Remove what neither runs nor ran just before; what is in use stays for now."""
+    """Remove all versions but the current and the previous one, unless they are in use."""
     current = read_current(data)
     kept = (current.version, current.before)
     for folder in _subfolders(data.versions):
@@ -179,7 +179,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _keep_recipe(data: ProgramData, wanted: Wanted) -> Recipe:
-    """Keep the wheel and the versions of its packages: the next package won't have them."""
+    """Save the wheel and its pinned versions for repairs, as the next package won't have them."""
     folder = data.wheels / wanted.version
     kept = []
     for path, name in ((wanted.wheel, wanted.wheel.name), (wanted.constraints, CONSTRAINTS)):
@@ -214,7 +214,7 @@ def _make_folder(data: ProgramData) -> None:
 
 
 def _disk_error(data: ProgramData, error: OSError) -> SetupError:
-    """What a disk that is full or can't be written is, in words."""
+    """Describe a full or unwritable disk."""
     where = error.filename or data.root
     return SetupError(
         f"{where}: {error.strerror}.",
@@ -228,7 +228,7 @@ def _end_if_cancelled(reporter: Reporter) -> None:
 
 
 class _Teller:
-    """A reporter that writes its lines into the log too."""
+    """Reporter that also writes its lines into the log."""
 
     def __init__(self, reporter: Reporter, log: Log) -> None:
         self.amount = reporter.amount

@@ -14,7 +14,7 @@ SHOWN = 2000  # characters of a failure
 
 
 def main():  # type: () -> int
-    """Hand over to the bootstrap beside this file; returns the exit status."""
+    """Run the bootstrap beside this file; returns the exit status."""
     if sys.version_info < OLDEST:
         sys.stderr.write(
             "Medusa Chat needs Python {}.{} or newer to set itself up; this is {}.{}.\n".format(
@@ -31,7 +31,7 @@ def main():  # type: () -> int
 
 
 def main_in_a_box():  # type: () -> int
-    """Do the same where nobody sees a terminal: a message box shows why it failed."""
+    """Do the same without a terminal: a message box shows why it failed."""
     said = sys.stdout = sys.stderr = io.StringIO()
     try:
         status = main()
@@ -58,7 +58,7 @@ def show_failure(text):  # type: (str) -> None
 
 
 def has_terminal():  # type: () -> bool
-    """Return whether somebody sees what is printed; a Linux desktop keeps it in a log."""
+    """Return whether output is visible; a Linux desktop writes it to a log."""
     if sys.stderr is None:  # pythonw
         return False
     return sys.platform != "darwin" or sys.stderr.isatty() or sys.argv[1:2] != ["medusa-chat"]

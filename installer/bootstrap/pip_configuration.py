@@ -18,7 +18,7 @@ MAX_FILE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PipConfiguration:
-    """What pip would use.
+    """pip's configuration.
 
     Attributes:
         index: address of the index; empty for the public one.
@@ -40,7 +40,7 @@ class PipConfiguration:
 
 
 def read_pip_configuration(environ: Mapping[str, str], system: str) -> PipConfiguration:
-    """Read pip's files and variables; a file that can't be read is as if it weren't there."""
+    """Read pip's files and variables; an unreadable file is ignored."""
     values: dict[tuple[str, str], str] = {}
     for path in _files(environ, system):
         values |= _read(path)

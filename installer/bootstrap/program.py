@@ -21,21 +21,21 @@ class Program:
 
     @property
     def launcher(self) -> Path:
-        """What the user's commands call."""
+        """Path of the launcher that the user's commands run."""
         return self.root / "launch.py"
 
     @property
     def constraints(self) -> Path:
-        """The version of each package."""
+        """File with the pinned version of each package."""
         return self.root / "constraints.txt"
 
     @property
     def icon(self) -> Path:
-        """The picture of the window of the first start; it may not be there."""
+        """Icon of the first start's window; it may be missing."""
         return self.root / "icon.png"
 
     def wheel(self) -> Path:
-        """The program in its newest version here.
+        """Newest wheel of the program in this folder.
 
         Raises:
             SetupError: there is none.
@@ -49,7 +49,7 @@ class Program:
         return found
 
     def version(self) -> str:
-        """The version of that wheel.
+        """Version of that wheel.
 
         Raises:
             SetupError: there is none.
@@ -59,7 +59,7 @@ class Program:
         return version
 
     def uv(self) -> Path:
-        """The program uv: the one of the package, else one on the path.
+        """Path of uv: the package's, else one on PATH.
 
         Raises:
             SetupError: there is none.

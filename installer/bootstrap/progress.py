@@ -12,18 +12,18 @@ MEASURE_EVERY_S = 1.0
 
 
 class Reporter(Protocol):
-    """The window or the terminal; called from the thread that installs."""
+    """Interface of the window or the terminal; called from the installing thread."""
 
     def step(self, text: str) -> None:
-        """A new part begins."""
+        """Report the begin of a new step."""
         ...
 
     def line(self, text: str) -> None:
-        """What uv says, for the log."""
+        """Report a line of uv's output, for the log."""
         ...
 
     def amount(self, done: int, total: int) -> None:
-        """Bytes on the disk, of about how many in all."""
+        """Report bytes on the disk, of about how many in all."""
         ...
 
     def confirm(self, question: str) -> bool:
@@ -31,7 +31,7 @@ class Reporter(Protocol):
         ...
 
     def is_cancelled(self) -> bool:
-        """Whether the user wants to end it."""
+        """Return whether the user wants to cancel."""
         ...
 
 
@@ -39,7 +39,7 @@ class Reporter(Protocol):
 def report_growth(
     folder: Path, total: int, tell: Callable[[int, int], None], every_s: float = MEASURE_EVERY_S
 ) -> Iterator[None]:
-    """Tell how large a folder has become while the body runs.
+    """Report the size of a growing folder while the body runs.
 
     Args:
         folder: it grows.

@@ -13,7 +13,7 @@ BLOCK_BYTES = 1 << 20
 
 
 def changed_packages(environment: Path) -> list[str]:
-    """Names of packages of which a file is missing or has other bytes than its record says.
+    """Return the packages of which a file is missing or differs from its record.
 
     Args:
         environment: its folder.

@@ -27,7 +27,7 @@ class Current:
 
 
 def read_current(data: ProgramData) -> Current:
-    """The record; where it can't be read, the newest version that is complete."""
+    """Read the record; if it is unreadable, assume the newest complete version."""
     try:
         return _checked(json.loads(data.current.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -36,7 +36,7 @@ def read_current(data: ProgramData) -> Current:
 
 
 def write_current(data: ProgramData, current: Current) -> None:
-    """Write the record whole or not at all.
+    """Write the record atomically.
 
     Raises:
         OSError: it can't be written.
@@ -45,7 +45,7 @@ def write_current(data: ProgramData, current: Current) -> None:
 
 
 def _checked(fields: object) -> Current:
-    """Raises TypeError where a field has another type."""
+    """Check the types of fields; raises TypeError."""
     if not isinstance(fields, dict):
         raise TypeError("not an object")
     current = Current(**fields)
@@ -75,7 +75,7 @@ class Settings:
 
 
 def read_settings(data: ProgramData) -> Settings:
-    """The record; what can't be read is as if nothing had been chosen."""
+    """Read the record; an unreadable one counts as empty."""
     try:
         fields = json.loads(data.settings.read_text(encoding="utf-8"))
         mirror, torch = fields["mirror"], fields["torch"]
@@ -86,7 +86,7 @@ def read_settings(data: ProgramData) -> Settings:
 
 
 def write_settings(data: ProgramData, settings: Settings) -> None:
-    """Write the record whole or not at all.
+    """Write the record atomically.
 
     Raises:
         OSError: it can't be written.

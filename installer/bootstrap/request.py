@@ -18,7 +18,7 @@ from installer.torch_choice import TorchBuild
 
 
 def shipped(data: ProgramData, program: Program, *, with_model: bool = False) -> Wanted:
-    """The version that the package brought.
+    """Return the version of the package.
 
     Raises:
         SetupError: the package is damaged.
@@ -27,7 +27,7 @@ def shipped(data: ProgramData, program: Program, *, with_model: bool = False) ->
 
 
 def installed(data: ProgramData, program: Program, version: str) -> Wanted:
-    """A version that is installed, from what was kept of it; else the one of the package.
+    """Return an installed version from its saved wheel, else the package's.
 
     Raises:
         SetupError: the package is damaged.
@@ -51,7 +51,7 @@ def of_wheel(
     with_model: bool = False,
     packages: Path | None = None,
 ) -> Wanted:
-    """A wheel.
+    """Return the installation of a wheel.
 
     Raises:
         SetupError: it isn't one of Medusa Chat.
@@ -75,7 +75,7 @@ def of_wheel(
 
 
 def with_settings(wanted: Wanted, settings: Settings) -> Wanted:
-    """The same with other settings.
+    """Return the same with other settings.
 
     Raises:
         SetupError: the mirror is none, or the system has no such build of torch.
@@ -85,7 +85,7 @@ def with_settings(wanted: Wanted, settings: Settings) -> Wanted:
 
 
 def choose_settings(data: ProgramData, mirror: str | None, torch: str | None) -> None:
-    """Keep what was chosen for this and later installations; None leaves it as it is.
+    """Save settings for this and later installations; None keeps a setting.
 
     Raises:
         SetupError: the mirror is none, or settings can't be written.
@@ -119,7 +119,7 @@ _RUNS_ON = {
 
 
 class Facts(NamedTuple):
-    """One line each.
+    """Description of an installation, one line each.
 
     Attributes:
         where: the folder.
@@ -150,7 +150,7 @@ def describe(data: ProgramData, wanted: Wanted) -> Facts:
 
 
 def shown_path(path: Path) -> str:
-    """A path as people write it: below their home with a tilde."""
+    """Return a path with a tilde for the home folder."""
     home = Path.home()
     return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)
 

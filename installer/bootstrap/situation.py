@@ -12,7 +12,7 @@ FAILED_STARTS = 2
 
 
 class Kind(enum.Enum):
-    """What is to be decided before a start."""
+    """Decision that is needed before a start."""
 
     READY = "start it"
     FIRST = "nothing is installed yet"
@@ -23,7 +23,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a start finds.
+    """Situation at a start.
 
     Attributes:
         kind: what is to be decided.
@@ -39,7 +39,7 @@ class Situation:
 
 
 def look(data: ProgramData, program: Program) -> Situation:
-    """Find out what holds, from a few small files.
+    """Determine the situation from a few small files.
 
     Raises:
         SetupError: the package is damaged.
@@ -78,7 +78,7 @@ class Texts:
 
 
 def texts_for(found: Situation) -> Texts:
-    """The texts of a situation."""
+    """Return the texts of a situation."""
     if found.kind is Kind.FIRST:
         return Texts(
             "Set up Medusa Chat",

@@ -39,7 +39,7 @@ _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where uv looks for packages.
+    """Sources of packages for uv.
 
     Attributes:
         places: as uv's options.
@@ -55,7 +55,7 @@ class Sources:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For uv's command line, which each user of a computer may read: without passwords."""
+        """Options for uv's command line, without passwords since all users can read it."""
         words: list[str] = []
         for name, values in self._values().items():
             if name == "--no-index":
@@ -66,7 +66,7 @@ class Sources:
 
     @property
     def env(self) -> dict[str, str]:
-        """Variables for uv beside these options."""
+        """Variables for uv in addition to the options."""
         hidden = {
             name: values
             for name, values in self._values().items()
@@ -75,15 +75,15 @@ class Sources:
         return {**self.others, **_as_variables(hidden)}
 
     def variables(self) -> dict[str, str]:
-        """All of it for a uv that somebody else calls."""
+        """Return options and variables as variables, for a uv that another program runs."""
         return {**self.others, **_as_variables(self._values())}
 
     def with_folder(self, folder: Path) -> "Sources":
-        """The same, and a folder of wheels beside them."""
+        """Return the same with an additional folder of wheels."""
         return replace(self, places=(*self.places, "--find-links", str(folder)))
 
     def _values(self) -> dict[str, list[str]]:
-        """The values of each option."""
+        """Return the values of each option."""
         words, found = iter(self.places), dict[str, list[str]]()
         for name in words:
             found.setdefault(name, []).append("1" if name == "--no-index" else next(words))
@@ -93,7 +93,7 @@ class Sources:
 def find_sources(
     mirror: str, environ: Mapping[str, str] = os.environ, system: str = sys.platform
 ) -> Sources:
-    """What holds here: the mirror if one is set, else uv's variables, else pip's configuration.
+    """Return the configured sources: the mirror, else uv's variables, else pip's configuration.
 
     Args:
         mirror: a folder or an address; empty for none.
@@ -111,7 +111,7 @@ def find_sources(
 
 
 def mirror_sources(mirror: str) -> Sources:
-    """A mirror's.
+    """Return the sources of a mirror.
 
     Raises:
         SetupError: it is neither a folder with packages nor an address.
@@ -135,7 +135,7 @@ def mirror_sources(mirror: str) -> Sources:
 
 
 def shown_address(address: str) -> str:
-    """An address without a name and a password in it; any other text as it is."""
+    """Return an address without user name and password; any other text unchanged."""
     if not _ADDRESS.match(address):
         return address
     try:
@@ -147,13 +147,13 @@ def shown_address(address: str) -> str:
 
 
 def _as_variables(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """What uv's options say, as variables."""
+    """Return uv's options as variables."""
     between = {"--find-links": ","}
     return {_VARIABLES[name]: between.get(name, " ").join(each) for name, each in values.items()}
 
 
 def _has_password(value: str) -> bool:
-    """Whether a name, a password or a token is in an address."""
+    """Return whether an address contains a user name, password or token."""
     return value != shown_address(value)
 
 
@@ -183,7 +183,7 @@ def _local_folder(mirror: str) -> Path:
 
 
 def _of_pip(environ: Mapping[str, str], system: str) -> Sources:
-    """Pip's settings as uv's options."""
+    """Return pip's settings as uv's options."""
     pip = read_pip_configuration(environ, system)
     options: list[str] = []
     if pip.no_index:
@@ -210,7 +210,7 @@ def _of_pip(environ: Mapping[str, str], system: str) -> Sources:
 
 
 def is_near(host: str) -> bool:
-    """Whether all addresses of a host are private or of this computer; unknown ones aren't."""
+    """Return whether a host is known and all its addresses are private or of this computer."""
     addresses = _addresses(host)
     return bool(addresses) and all(_is_private(address) for address in addresses)
 

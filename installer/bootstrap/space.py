@@ -18,7 +18,7 @@ FLOOR_BYTES = GB // 2  # never fill a disk to its end
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """About how large something is.
+    """An approximate size.
 
     Attributes:
         download: bytes to fetch.
@@ -44,12 +44,12 @@ _SIZES = {
 
 
 def size_of_version(build: TorchBuild) -> Size:
-    """An environment with all packages."""
+    """Return the size of an environment with all packages."""
     return _SIZES[build]
 
 
 def free_bytes(path: Path) -> int:
-    """Free bytes where a folder is, or will be.
+    """Return the free bytes at a folder that may not exist yet.
 
     Raises:
         OSError: that can't be found out.
@@ -93,7 +93,7 @@ def check_space(
 
 
 def shown_bytes(count: int) -> str:
-    """A number of bytes for people: 4 kB, 93 MB, 1.4 GB."""
+    """Format a number of bytes: 4 kB, 93 MB, 1.4 GB."""
     if count < MB:
         return f"{count / 1000:.0f} kB"
     if count < GB:

@@ -28,7 +28,7 @@ _ENDED_BY_USER = (-1, -2, -15, 129, 130, 143)
 
 
 def run_command(data: ProgramData, program: Program, version: str, arguments: Sequence[str]) -> int:
-    """Become `medusa`; on Windows, where that is impossible, run it and return its status.
+    """Replace this process by `medusa`; on Windows, run it and return its status.
 
     Raises:
         SetupError: it can't be started.
@@ -48,7 +48,7 @@ def run_command(data: ProgramData, program: Program, version: str, arguments: Se
 
 
 def run_window(data: ProgramData, program: Program, version: str, arguments: Sequence[str]) -> int:
-    """Run `medusa-chat` and count whether it came up; returns its exit status.
+    """Run `medusa-chat` and count whether it started; returns its exit status.
 
     Raises:
         SetupError: it can't be started.
@@ -77,7 +77,7 @@ def run_window(data: ProgramData, program: Program, version: str, arguments: Seq
 
 
 def note_start(data: ProgramData, version: str, *, failed: bool) -> None:
-    """Count a start that failed, or begin to count anew; where nothing can be written, don't."""
+    """Count a failed start, or reset the count; on a read-only disk do nothing."""
     failed_before = read_current(data).failed_starts
     if not (failed or failed_before):
         return  # the usual case waits for no installation
@@ -89,7 +89,7 @@ def note_start(data: ProgramData, version: str, *, failed: bool) -> None:
 
 
 def give_up(data: ProgramData) -> None:
-    """Let the version before run again; the one that fails isn't offered by itself any more.
+    """Restore the previous version; the failing one isn't offered again by itself.
 
     Raises:
         SetupError: that can't be written down.
@@ -112,7 +112,7 @@ def give_up(data: ProgramData) -> None:
 
 
 def last_words(data: ProgramData) -> str:
-    """The end of what the window said when it was started last; empty where nothing was kept."""
+    """Return the end of the window's last error output; empty if there is none."""
     try:
         with (data.log / START_LOG).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - SHOWN_BYTES))
@@ -141,7 +141,7 @@ def _become(command: Sequence[str], env: Mapping[str, str]) -> NoReturn:
 def _run_and_keep_errors(
     data: ProgramData, command: Sequence[str], env: Mapping[str, str], held: int
 ) -> int:
-    """Run the window; where nobody sees what it complains about, that goes into a file."""
+    """Run the window; without a terminal write its error output into a file."""
     inherited = (held,) if held >= 0 and os.name != "nt" else ()
     log = None if _is_watched() else _open_log(data)
     signals = _SignalsFor()
@@ -159,7 +159,7 @@ def _run_and_keep_errors(
 
 
 class _SignalsFor:
-    """Whoever wants to end the launcher means the window, which ends by itself."""
+    """Context that passes signals for the launcher on to the window."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
@@ -170,7 +170,7 @@ class _SignalsFor:
                 signal.signal(number, lambda number, _: self._pass_on(number))
 
     def go_to(self, child: "subprocess.Popen[bytes]") -> None:
-        """Pass them on from now on, and those that came before."""
+        """Pass on signals from now on, and those received before."""
         self._child = child
         for number in self._early:
             child.send_signal(number)
@@ -195,7 +195,7 @@ def _open_log(data: ProgramData) -> int | None:
 
 
 def _new_marker(data: ProgramData) -> Path | None:
-    """The name of a file that isn't there yet, for the window to write.
+    """Return the name of a new file for the window to write.
 
     None where nothing can be written: then nothing can be counted, and in a folder of all users
     somebody else's link could wait under that name.
@@ -215,12 +215,12 @@ def _damaged(version: str, error: OSError) -> SetupError:
 
 
 def has_tk_screen(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether Tk can open a window; on Linux it knows no Wayland."""
+    """Return whether Tk can open a window; on Linux it doesn't support Wayland."""
     return sys.platform in ("win32", "darwin") or bool(environ.get("DISPLAY"))
 
 
 def has_qt_screen(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the program's own window can open.
+    """Return whether the program's own window can open.
 
     Args:
         arguments: of the program, which may choose a platform.

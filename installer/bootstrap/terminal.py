@@ -11,7 +11,7 @@ from installer.console import ProgressLine, say
 
 
 class TerminalReporter:
-    """Prints steps, and one line of progress that overwrites itself.
+    """Reporter that prints steps, and one line of progress that overwrites itself.
 
     Attributes:
         agrees: every question is answered by yes.
@@ -22,16 +22,16 @@ class TerminalReporter:
         self._progress = ProgressLine()
 
     def step(self, text: str) -> None:
-        """A new part begins."""
+        """Print a new step."""
         self._progress.clear()
         say(f"{text} …")
 
     def line(self, text: str) -> None:
-        """What uv says: shown until the next line."""
+        """Show a line of uv's output until the next one."""
         self._progress.show(text)
 
     def amount(self, done: int, total: int) -> None:
-        """Bytes on the disk, of about how many in all."""
+        """Show bytes on the disk, of about how many in all."""
         self._progress.show(f"{shown_bytes(done)} of about {shown_bytes(total)}")
 
     def confirm(self, question: str) -> bool:
@@ -40,7 +40,7 @@ class TerminalReporter:
         return self.agrees or ask(question, default=False)
 
     def is_cancelled(self) -> bool:
-        """Never: Ctrl-C ends it."""
+        """Return False, since Ctrl-C cancels."""
         return False
 
     def end(self) -> None:
@@ -49,7 +49,7 @@ class TerminalReporter:
 
 
 def is_conversation() -> bool:
-    """Whether somebody can be asked."""
+    """Return whether a user can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -66,7 +66,7 @@ def ask(question: str, *, default: bool) -> bool:
 
 
 def describe_installation(data: ProgramData, wanted: Wanted) -> str:
-    """What will be installed where, how large it is, and where it comes from."""
+    """Describe what will be installed where, how large it is, and where it comes from."""
     lines = [f"Medusa Chat {wanted.version} will be set up for this user:"]
     lines += [
         f"  {name:<9} {fact}" for name, fact in zip(NAMES, describe(data, wanted), strict=True)
@@ -75,7 +75,7 @@ def describe_installation(data: ProgramData, wanted: Wanted) -> str:
 
 
 def model_question() -> str:
-    """Whether the model of the first start is wanted."""
+    """Ask whether the first model is wanted."""
     return (
         f"Also fetch {NAME} ({shown_bytes(FIRST_MODEL.download)}, licence Apache-2.0), a small "
         "model to begin with?"

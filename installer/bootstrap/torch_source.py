@@ -58,7 +58,7 @@ def chosen_torch(requested: str, commands: Commands) -> TorchChoice:
 def find_torch(
     uv: Uv, python: Path, constraints: Path, choice: TorchChoice, reporter: Reporter
 ) -> TorchSource:
-    """Look for the chosen build; ask before CUDA is installed where no card can use it.
+    """Look for the chosen build; ask before CUDA is installed without a usable card.
 
     Args:
         uv: asks the sources.
@@ -84,7 +84,7 @@ def find_torch(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Somewhere to look.
+    """A place to look for torch.
 
     Attributes:
         arguments: of uv.
@@ -122,7 +122,7 @@ def _probe(uv: Uv, python: Path, constraints: Path, place: _Place) -> TorchSourc
 
 
 def _accept(found: TorchSource, choice: TorchChoice, reporter: Reporter) -> None:
-    """Ask where what was found is much larger than what was wanted; say where it does less.
+    """Ask if what was found is much larger than requested; say if it can do less.
 
     Raises:
         SetupError: the user doesn't want it.
@@ -146,7 +146,7 @@ def _accept(found: TorchSource, choice: TorchChoice, reporter: Reporter) -> None
 
 
 def _pinned_torch(constraints: Path) -> str:
-    """Torch's version in constraints.txt.
+    """Return torch's version in constraints.txt.
 
     Raises:
         SetupError: the file can't be read, or doesn't name it.

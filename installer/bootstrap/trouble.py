@@ -105,7 +105,7 @@ def explain_uv(output: str) -> SetupError:
 
 
 def _cause(output: str) -> str:
-    """Uv's error and its innermost cause, at most 600 characters."""
+    """Return uv's error and its innermost cause, at most 600 characters."""
     errors = re.findall(r"(?:error|×|cause|Caused by):? (.+)", output)
     lines = [errors[0].strip(), errors[-1].strip()] if errors else output.splitlines()[-3:]
     return "\n".join(dict.fromkeys(lines))[:600]

@@ -37,7 +37,7 @@ class Belongings:
     is_data: bool
 
     def described(self) -> str:
-        """Each folder with its size, a line each."""
+        """Return a line with the size of each folder."""
         lines = [f"{self.what}:"]
         lines += [f"  {shown_bytes(folder_bytes(one)):>8}  {one}" for one in self.folders]
         return "\n".join(lines)
@@ -75,7 +75,7 @@ def uninstall(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
 
 
 def belongings(data: ProgramData) -> Iterator[Belongings]:
-    """What there is of this user, the program first."""
+    """Return the existing folders of this user, the program's first."""
     own = user_folders()
     # In a folder that the user has named or linked, `cache` and `log` may be those of others, too.
     portable = portable_home(os.environ)
@@ -101,7 +101,7 @@ def belongings(data: ProgramData) -> Iterator[Belongings]:
 
 
 def _is_wanted(one: Belongings, options: argparse.Namespace) -> bool:
-    """Whether it goes: data only if the user says so for data."""
+    """Return whether a folder is to be removed: data only on request."""
     if one.is_data:
         if options.keep_data or options.delete_data:
             return bool(options.delete_data)
@@ -129,7 +129,7 @@ def _remove(data: ProgramData, one: Belongings) -> None:
 
 
 def _remove_program(data: ProgramData) -> None:
-    """Remove what the bootstrap made, and nothing else that is there.
+    """Remove what the bootstrap made, and nothing else.
 
     In a folder that a link names, other programs may have folders of the same names: only
     environments with a record of ours go.
@@ -160,7 +160,7 @@ def _remove_program(data: ProgramData) -> None:
 
 
 def _check_nothing_runs(data: ProgramData) -> None:
-    """What runs writes into the folders of data, too.
+    """Refuse while a program runs, as it would write into the folders.
 
     Raises:
         SetupError: a version runs.
@@ -174,7 +174,7 @@ def _check_nothing_runs(data: ProgramData) -> None:
 
 
 def _runs_from(folder: Path) -> bool:
-    """Whether the Python that runs this lies there: Windows lets nobody remove it now."""
+    """Return whether this process's Python is in the folder, which Windows then can't remove."""
     return sys.platform == "win32" and Path(sys.base_prefix).is_relative_to(folder)
 
 

@@ -18,7 +18,7 @@ from installer.errors import SetupError
 
 
 def update(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
-    """Update, or set up for the first time; what runs now stays if that fails.
+    """Update, or install for the first time; a failure keeps the current version.
 
     Raises:
         SetupError: something stands in the way.
@@ -47,7 +47,7 @@ def update(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
 
 
 def repair(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
-    """Make the current version afresh; what is there stays until the new one is whole.
+    """Install the current version again; the existing one is kept until the new one is complete.
 
     Raises:
         SetupError: Something prevents it.
@@ -109,7 +109,7 @@ def update_parser() -> argparse.ArgumentParser:
 
 
 def _add_source_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what an update and a repair both take."""
+    """Add the arguments that update and repair share."""
     parser.add_argument(
         "--mirror",
         metavar="PLACE",

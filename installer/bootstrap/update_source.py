@@ -19,7 +19,7 @@ PACKED_CONSTRAINTS = f"medusa_core/_resources/{CONSTRAINTS}"
 
 
 def find_update(data: ProgramData, program: Program, source: str) -> Wanted:
-    """The newest wheel at a place, checked to be one of Medusa Chat.
+    """Return the newest wheel at a place, checked to be one of Medusa Chat.
 
     Args:
         data: Keeps the versions of the packages.
@@ -46,7 +46,7 @@ def find_update(data: ProgramData, program: Program, source: str) -> Wanted:
 
 
 def checked_version(wheel: Path) -> str:
-    """The version of a wheel, by its name and by what is in it.
+    """Return the version of a wheel, by its name and its metadata.
 
     Raises:
         SetupError: it isn't a wheel of Medusa Chat, or is damaged.
@@ -80,7 +80,7 @@ def _from_folder(path: Path) -> Path:
 
 
 def _constraints(data: ProgramData, program: Program, wheel: Path) -> Path:
-    """The versions of its packages: packed in the wheel, beside it, or those of the package."""
+    """Return the pinned versions: in the wheel, beside it, or those of the package."""
     packed = _member(wheel, PACKED_CONSTRAINTS)
     # Not where those of an installed version are kept: the user may still say no.
     target = data.wheels / "wanted" / CONSTRAINTS
@@ -98,7 +98,7 @@ def _constraints(data: ProgramData, program: Program, wheel: Path) -> Path:
 
 
 def _member(wheel: Path, name: str) -> str | None:
-    """A small text in a wheel; None if it isn't there.
+    """Return a small text in a wheel; None if it is missing.
 
     Raises:
         SetupError: the wheel is damaged.

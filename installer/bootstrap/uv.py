@@ -27,7 +27,7 @@ _WOULD_INSTALL = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 
 
 class Uv:
-    """uv on behalf of one user.
+    """uv for one user.
 
     Attributes:
         program: The program.
@@ -50,7 +50,7 @@ class Uv:
         self._reporter = reporter
 
     def make_environment(self, folder: Path, options: Sequence[str] = ()) -> None:
-        """Make an environment; fetches a Python if there is no suitable one.
+        """Make an environment; downloads a Python if there is no suitable one.
 
         Args:
             folder: May hold files.
@@ -77,7 +77,7 @@ class Uv:
     def would_install(
         self, python: Path, arguments: Sequence[str], timeout_s: float, retries: int
     ) -> tuple[tuple[str, str], ...] | None:
-        """What an installation would bring, as (name, version); None where it would fail."""
+        """Return what an installation would install, as (name, version); None if it would fail."""
         env = {**self._env(), "UV_HTTP_RETRIES": str(retries), "UV_HTTP_TIMEOUT": "8"}
         words = self._install_words(python, arguments)
         command = [str(self.program), *words, "--dry-run"]
@@ -89,12 +89,12 @@ class Uv:
         return tuple(_WOULD_INSTALL.findall(answer.text))
 
     def variables(self) -> dict[str, str]:
-        """The environment of a program that runs this uv by itself, for packages from here too."""
+        """Return the environment of a program that runs this uv itself."""
         beside = str(self.program.with_name("launch.py"))  # it looks for uv beside its launcher
         return {**self._env(), **self.sources.variables(), "MEDUSA_BOOTSTRAP": beside}
 
     def forget(self, packages: Sequence[str]) -> None:
-        """Remove packages from the cache; they are fetched again when they are needed."""
+        """Remove packages from the cache, so that they are downloaded again."""
         command = [str(self.program), "cache", "clean", *packages]
         answer = self._commands.capture(command, CLEAN_TIMEOUT_S, self._env())
         for line in answer.text.splitlines():
@@ -128,7 +128,7 @@ class Uv:
 
 
 class Log:
-    """The file of what uv said in the last installation; the one before is kept beside it.
+    """Log of uv's output in the last installation; the previous one is kept beside it.
 
     Where it can't be written, an installation goes on without it.
     """
@@ -158,7 +158,7 @@ class Log:
 
 
 def _python_options() -> tuple[str, str]:
-    """The Python that runs this, if it suits; else uv looks for one, and fetches one."""
+    """Return options for the running Python if it suits; else uv finds or downloads one."""
     if OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         return ("--python", sys.executable)
     oldest, newest = OLDEST_PYTHON, NEWEST_PYTHON

@@ -16,7 +16,7 @@ _WHEEL = re.compile(rf"{DISTRIBUTION}-(?P<version>[^-]+)-py3-none-any\.whl")
 
 
 def version_key(version: str) -> tuple[object, ...] | None:
-    """What sorts versions; None if it isn't one."""
+    """Return a sort key of a version; None if it is invalid."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return None
@@ -32,12 +32,12 @@ def version_key(version: str) -> tuple[object, ...] | None:
 
 
 def is_newer(version: str, than: str) -> bool:
-    """Whether a version comes after another one; what is no version comes before all."""
+    """Return whether a version is newer than another one; an invalid one is older than all."""
     return (version_key(version) or ()) > (version_key(than) or ())
 
 
 def wheel_version(path: Path) -> str | None:
-    """The version in the name of a wheel of Medusa Chat; None if it is something else."""
+    """Return the version in the name of a Medusa Chat wheel; None for other files."""
     found = _WHEEL.fullmatch(path.name)
     if found is None or version_key(found["version"]) is None:
         return None
@@ -45,7 +45,7 @@ def wheel_version(path: Path) -> str | None:
 
 
 def newest_wheel(folder: Path) -> Path | None:
-    """The newest wheel of Medusa Chat in a folder; None if it holds none.
+    """Return the newest wheel of Medusa Chat in a folder; None if there is none.
 
     Raises:
         OSError: the folder can't be read.

@@ -28,7 +28,7 @@ MIRROR_HINT = (
 
 
 def decide(data: ProgramData, program: Program, found: Situation) -> bool:
-    """Show the window, and do what the user wants.
+    """Show the window, and carry out the user's decision.
 
     Args:
         data: where an installation goes.
@@ -53,7 +53,7 @@ def decide(data: ProgramData, program: Program, found: Situation) -> bool:
 
 
 class SetupWindow:
-    """One page: what will be installed, a few choices, progress, the log.
+    """Window of one page: what will be installed, a few choices, progress, the log.
 
     Attributes:
         root: Tk's window.
@@ -82,7 +82,7 @@ class SetupWindow:
     # What the user does.
 
     def begin(self) -> None:
-        """The button that goes on: install, or let the version before run again."""
+        """Handle the main button: install, or restore the previous version."""
         found = self._found
         if found.kind is Kind.FAILING and found.before is not None:
             self._attempt(lambda: give_up(self._data), self._finish)
@@ -90,11 +90,11 @@ class SetupWindow:
             self._install(is_repair=found.kind in (Kind.DAMAGED, Kind.FAILING))
 
     def repair(self) -> None:
-        """Make it afresh, and compare every file."""
+        """Install again, and compare every file."""
         self._install(is_repair=True)
 
     def leave(self) -> None:
-        """The other button: end the installation, or do without it."""
+        """Handle the other button: cancel the installation, or skip it."""
         if self._worker is not None:
             self.close()
         else:
@@ -102,7 +102,7 @@ class SetupWindow:
             self.root.destroy()
 
     def close(self) -> None:
-        """Close the window; an installation under way is ended after a question."""
+        """Close the window; a running installation is cancelled after a question."""
         if self._worker is None:
             self.root.destroy()
         elif self.ask("Stop now? What was fetched is kept for the next time."):
@@ -112,19 +112,19 @@ class SetupWindow:
     # What the installation tells.
 
     def show_step(self, text: str) -> None:
-        """A new part begins."""
+        """Show a new step."""
         self._status.set(f"{text} …")
         self.show_line(f"== {text}")
 
     def show_line(self, text: str) -> None:
-        """What uv says."""
+        """Show a line of uv's output."""
         self._log.configure(state="normal")
         self._log.insert("end", text + "\n")
         self._log.configure(state="disabled")
         self._log.see("end")
 
     def show_amount(self, done: int, total: int) -> None:
-        """Bytes on the disk, of about how many."""
+        """Show bytes on the disk, of about how many in all."""
         self._bar.configure(value=min(1.0, done / max(total, 1)))
         self._amount.set(f"{shown_bytes(done)} of about {shown_bytes(total)}")
 
@@ -343,7 +343,7 @@ class SetupWindow:
 
 
 class WindowReporter:
-    """A reporter for one installation.
+    """Reporter of one installation for the window.
 
     Attributes:
         events: calls that the window's thread has to make.
@@ -356,15 +356,15 @@ class WindowReporter:
         self._page = page
 
     def step(self, text: str) -> None:
-        """A new part begins."""
+        """Report a new step."""
         self.events.put(lambda: self._page.show_step(text))
 
     def line(self, text: str) -> None:
-        """What uv says, for the log."""
+        """Report a line of uv's output, for the log."""
         self.events.put(lambda: self._page.show_line(text))
 
     def amount(self, done: int, total: int) -> None:
-        """Bytes on the disk, of about how many in all."""
+        """Report bytes on the disk, of about how many in all."""
         self.events.put(lambda: self._page.show_amount(done, total))
 
     def confirm(self, question: str) -> bool:
@@ -379,10 +379,10 @@ class WindowReporter:
         return False
 
     def is_cancelled(self) -> bool:
-        """Whether the user wants to end it."""
+        """Return whether the user wants to cancel."""
         return self.cancel.is_set()
 
     def deliver(self) -> None:
-        """Make the calls that wait; in the window's thread."""
+        """Make the queued calls in the window's thread."""
         while not self.events.empty():
             self.events.get()()

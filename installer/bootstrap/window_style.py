@@ -22,7 +22,7 @@ DANGER = "#b3361e"
 
 
 def be_sharp() -> None:
-    """Tell Windows that the window knows about screens of many pixels; before it is made."""
+    """Tell Windows, before the window is made, that it supports high resolutions."""
     if sys.platform == "win32":
         with suppress(AttributeError, OSError):
             ctypes.windll.shcore.SetProcessDpiAwareness(1)
@@ -63,7 +63,7 @@ def apply_style(root: tk.Tk) -> font.Font:
 
 
 def centre(root: tk.Tk) -> None:
-    """Put the window into the middle of the screen."""
+    """Centre the window on the screen."""
     root.update_idletasks()
     width, height = root.winfo_reqwidth(), root.winfo_reqheight()
     left = max(0, (root.winfo_screenwidth() - width) // 2)

@@ -10,7 +10,7 @@ from installer.version import program_licence
 
 
 def licences_of(layout: Layout) -> str:
-    """The text of LICENCES.md.
+    """Return the text of LICENCES.md.
 
     Raises:
         SetupError: a part names no licence, or isn't there.

@@ -22,7 +22,7 @@ _DUTIES = Path(__file__).with_name("duties.md")  # what the licences ask for
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a row of LICENCES.md says.
+    """A row of LICENCES.md.
 
     Attributes:
         name: as people know it.
@@ -78,7 +78,7 @@ def document(
 
 
 def row(part: Part) -> str:
-    """A line of a table."""
+    """Return a row of a table."""
     text = f"<{part.text}>" if part.text.startswith("https") else part.text
     return f"| {part.name} | {part.version} | {part.licence} | {part.by} | {text} |"
 
@@ -93,18 +93,18 @@ TABLE = Path(__file__).with_name("parts.toml")
 
 
 def known_parts() -> dict[str, Any]:
-    """The table as it stands in its file."""
+    """Return the content of the table's file."""
     return tomllib.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def parts_of(kind: str) -> tuple[Part, ...]:
-    """Those of a kind: `shipped`, `programs` or `extras`."""
+    """Return the parts of a kind: `shipped`, `programs` or `extras`."""
     fields = ("name", "licence", "by", "text")
     return tuple(Part(*(each[field] for field in fields)) for each in known_parts()[kind])
 
 
 def shipped_parts(root: Path) -> tuple[Part, ...]:
-    """The parts of `resources`.
+    """Return the parts of `resources`.
 
     Raises:
         SetupError: a file belongs to none of them, or a licence's text isn't where it should be.

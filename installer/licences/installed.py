@@ -29,14 +29,14 @@ def name_of(requirement: str) -> str:
 
 
 def pins(layout: Layout) -> dict[str, str]:
-    """Versions by name, as constraints.txt pins them."""
+    """Return versions by name, as constraints.txt pins them."""
     lines = layout.constraints.read_text(encoding="utf-8").splitlines()
     pinned = (line.split("#")[0].strip().partition("==") for line in lines)
     return {normal(name): version for name, _, version in pinned if version}
 
 
 def installed_parts(layout: Layout) -> tuple[Part, ...]:
-    """The packages of whoever installs the program with its server, by name.
+    """Return the packages of an installation with the server, by name.
 
     Raises:
         SetupError: one isn't in the environment, or says nothing of its licence.
@@ -52,7 +52,7 @@ def installed_parts(layout: Layout) -> tuple[Part, ...]:
 
 
 def closure(layout: Layout) -> set[str]:
-    """Names of all pinned packages that the program needs on any system."""
+    """Return the names of all pinned packages that the program needs on any system."""
     pinned, environment = pins(layout), layout.environment.site_packages
     needed: set[str] = set()
     open_ones = [normal(name_of(one)) for one in read_requirements(layout, with_tests=False)]
@@ -68,7 +68,7 @@ def closure(layout: Layout) -> set[str]:
 
 
 def part_of(name: str, about: PackageMetadata, version: str) -> Part:
-    """What a package's metadata says.
+    """Return a part from a package's metadata.
 
     Raises:
         SetupError: it says nothing of its licence.
@@ -87,23 +87,23 @@ def part_of(name: str, about: PackageMetadata, version: str) -> Part:
 
 
 def distribution(name: str, environment: Path) -> Distribution | None:
-    """A package of an environment; None if it isn't there."""
+    """Return a package of an environment; None if it is missing."""
     context = MetadataPathFinder.Context(name=name, path=[str(environment)])
     return next(iter(MetadataPathFinder.find_distributions(context)), None)
 
 
 def normal(name: str) -> str:
-    """A name as it is compared."""
+    """Return a normalized name for comparisons."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _needs(found: Distribution) -> Iterable[str]:
-    """Requirements on any system, without those of extras."""
+    """Return requirements on any system, without those of extras."""
     return (one for one in found.requires or () if not re.search(r"\bextra\s*==", one))
 
 
 def _licence(name: str, about: PackageMetadata) -> str:
-    """An SPDX expression; empty where none can be told."""
+    """Return an SPDX expression; empty if it is unknown."""
     known = known_parts()
     if expression := known["read_in_text"].get(name) or _first(about, "License-Expression"):
         return str(expression)

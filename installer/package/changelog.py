@@ -26,7 +26,7 @@ class Release:
 
 
 def read_releases(layout: Layout) -> tuple[Release, ...]:
-    """All versions, the newest first."""
+    """Return all versions, the newest first."""
     text = (layout.root / "docs" / "changelog.md").read_text(encoding="utf-8")
     releases: list[Release] = []
     for line in text.splitlines():
@@ -44,13 +44,13 @@ def read_releases(layout: Layout) -> tuple[Release, ...]:
 
 
 def seconds_of(release: Release) -> int:
-    """Noon of its day, in seconds since 1970: the time of all that is packed."""
+    """Return noon of the release's day in seconds since 1970, the time of all packed files."""
     noon = datetime.time(12, tzinfo=datetime.UTC)
     return int(datetime.datetime.combine(release.day, noon).timestamp())
 
 
 def appstream_releases(releases: tuple[Release, ...]) -> str:
-    """The `<releases>` of an AppStream file."""
+    """Return the `<releases>` of an AppStream file."""
     written = []
     for one in releases:
         items = "".join(f"          <li>{escape(_plain(line))}</li>\n" for line in one.lines)
@@ -61,7 +61,7 @@ def appstream_releases(releases: tuple[Release, ...]) -> str:
 
 
 def debian_changelog(releases: tuple[Release, ...], maintainer: str) -> str:
-    """The file `debian/changelog`."""
+    """Return the content of `debian/changelog`."""
     entries = []
     for one in releases:
         lines = "\n".join(_wrapped(_plain(line)) for line in one.lines)
@@ -81,7 +81,7 @@ _WIDTH = 78
 
 
 def _plain(line: str) -> str:
-    """A line without Markdown's marks for code."""
+    """Return a line without Markdown's code marks."""
     return line.replace("`", "")
 
 

@@ -11,7 +11,7 @@ from installer.process import Commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `package`: a flag for each format."""
+    """Add the arguments of `package`: a flag for each format."""
     for one in all_formats():
         parser.add_argument(f"--{one.name}", action="store_true", help=one.does)
     parser.add_argument(
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def build_packages(layout: Layout, commands: Commands, options: argparse.Namespace) -> list[Path]:
-    """Build each format that was asked for; returns the files.
+    """Build each requested format; returns the files.
 
     Raises:
         SetupError: none was asked for, or one can't be built.

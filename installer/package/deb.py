@@ -81,7 +81,7 @@ def _check_tools(job: Job) -> None:
 
 
 def _architecture(job: Job) -> str:
-    """Debian's name of this processor."""
+    """Return Debian's name of this processor."""
     name = job.commands.capture(["dpkg", "--print-architecture"], ANSWER_S).text.strip()
     if name not in UV_BUILDS:
         raise SetupError(
@@ -92,7 +92,7 @@ def _architecture(job: Job) -> str:
 
 
 def _releases(job: Job) -> tuple[Release, ...]:
-    """What is new, of the version that is built first."""
+    """Return the releases, the version to build first."""
     version, releases = program_version(job.layout), read_releases(job.layout)
     if not releases or releases[0].version != version:
         raise SetupError(
@@ -119,7 +119,7 @@ def _write_debian(job: Job, folder: Path, releases: tuple[Release, ...]) -> None
 
 
 def _write_share(job: Job, folder: Path, releases: tuple[Release, ...]) -> None:
-    """What desktops read: the entry of their menus, its icons, what the program is."""
+    """Write the files that desktops read: menu entry, icons, description."""
     shutil.copytree(job.layout.root / "installer" / "share", folder)
     (folder / "icon.png").rename(folder / f"{APP_ID}.png")
     icon = job.layout.root / "resources" / "icons" / "app.svg"
@@ -144,7 +144,7 @@ def _write_docs(job: Job, folder: Path) -> None:
 
 
 def _write_helps(job: Job, source: Path) -> None:
-    """Manual pages and completions, as the program writes them."""
+    """Write manual pages and completions, as the program prints them."""
     python, plain = str(job.layout.python), {"COLUMNS": "80", "NO_COLOR": "1"}
     manual, completions = source / "man", source / "completions"
     manual.mkdir()
@@ -159,7 +159,7 @@ def _write_helps(job: Job, source: Path) -> None:
 
 
 def _build(job: Job, source: Path, seconds: int) -> None:
-    """Let debhelper build a source folder; the package lies beside it afterwards."""
+    """Build a source folder by debhelper; the package is written beside it."""
     environment = {"SOURCE_DATE_EPOCH": str(seconds), "PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"}
     script = 'cd "$1" && exec dpkg-buildpackage --build=binary --no-sign'
     try:

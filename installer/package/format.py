@@ -44,7 +44,7 @@ class Format:
 
 
 def all_formats() -> tuple[Format, ...]:
-    """The formats of this folder, by name."""
+    """Return the formats of this folder by name."""
     names = (module.name for module in pkgutil.iter_modules(package.__path__))
     modules = (importlib.import_module(f"{package.__name__}.{name}") for name in names)
     found = [vars(module).get("SPEC") for module in modules]

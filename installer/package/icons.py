@@ -96,7 +96,7 @@ def _draw(job: Job, script: str, *words: str) -> None:
 
 
 def ico_file(pictures: dict[int, bytes]) -> bytes:
-    """Pictures as one ICO file.
+    """Return pictures as one ICO file.
 
     Args:
         pictures: a PNG file of each width, up to 256 pixels.
@@ -116,7 +116,7 @@ def ico_file(pictures: dict[int, bytes]) -> bytes:
 
 
 def icns_file(pictures: dict[int, bytes]) -> bytes:
-    """Pictures as one ICNS file.
+    """Return pictures as one ICNS file.
 
     Args:
         pictures: a PNG file of each width in ICNS_TYPES.

@@ -48,7 +48,7 @@ def build_macos(job: Job) -> Path:
 
 
 def write_bundle(sources: Path, contents: Path, version: str) -> None:
-    """Write what makes a folder an application: its programs and what it says of itself."""
+    """Write the files that make a folder an application: its programs and Info.plist."""
     programs = contents / "MacOS"
     programs.mkdir(parents=True)
     for name in PROGRAMS:
@@ -68,7 +68,7 @@ def write_commands(sources: Path, archive: Path) -> None:
 
 
 def information(version: str) -> dict[str, object]:
-    """Info.plist: what the application is called, and which files it opens."""
+    """Return Info.plist: the application's name and the files it opens."""
     return {
         "CFBundleDevelopmentRegion": "en",
         "CFBundleDisplayName": "Medusa Chat",
@@ -104,7 +104,7 @@ def information(version: str) -> dict[str, object]:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Pack a folder so that programs stay programs when macOS unpacks it."""
+    """Pack a folder with its executable bits for macOS."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(folder.rglob("*")):
             if path.is_file():

@@ -29,7 +29,7 @@ def build_wheel(job: Job) -> Path:
 
 
 def build_archive(job: Job, target: str) -> Path:
-    """Let the build backend make one of its targets: `wheel` or `sdist`.
+    """Build one of the build backend's targets: `wheel` or `sdist`.
 
     Raises:
         SetupError: a tool is missing and can't be fetched, or fails.
@@ -50,7 +50,7 @@ def build_archive(job: Job, target: str) -> Path:
 
 
 def fill_program(job: Job, folder: Path, system: str) -> None:
-    """Put the wheel, uv and what sets the program up into a folder.
+    """Write the wheel, uv and the bootstrap into a folder.
 
     Args:
         job: what is built.

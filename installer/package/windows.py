@@ -54,13 +54,13 @@ def build_windows(job: Job) -> Path:
 
 
 def version_numbers(version: str) -> str:
-    """A version as Windows wants it: four numbers."""
+    """Return a version as Windows requires it: four numbers."""
     numbers = re.findall(r"\d+", version)[:3]
     return ".".join([*numbers, *["0"] * (4 - len(numbers))])
 
 
 def install_commands(program: Path) -> str:
-    """NSIS's commands that put a folder into $INSTDIR, in an order that is always the same."""
+    """Return NSIS's commands that put a folder into $INSTDIR, in a fixed order."""
     paths = sorted(one.relative_to(program).as_posix() for one in program.rglob("*"))
     files = [PurePosixPath(path) for path in paths if (program / path).is_file()]
     lines, folder = ['SetOutPath "$INSTDIR"'], PurePosixPath()

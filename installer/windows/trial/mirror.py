@@ -20,7 +20,7 @@ PLACE = "/own/python.tar.gz"
 
 
 def listing(archive: bytes, address: str, system: str) -> bytes:
-    """A list of downloads as uv reads it, with one Python."""
+    """Return a list of downloads as uv reads it, with one Python."""
     entry = {
         "name": "cpython",
         "arch": {"family": "x86_64", "variant": None},
@@ -39,7 +39,7 @@ def listing(archive: bytes, address: str, system: str) -> bytes:
 
 
 def empty_archive() -> bytes:
-    """A packed folder `python`, with nothing in it."""
+    """Return a packed empty folder `python`."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         folder = tarfile.TarInfo("python")
