@@ -54,7 +54,7 @@ def run_app(layout: Layout, commands: Commands, request: Request, app_args: Sequ
     """Set up and open the window.
 
     Raises:
-        SetupError: something stands in the way; without a display its exit status is 2.
+        SetupError: the installation isn't possible; without a display its exit status is 2.
     """
     is_linux = sys.platform.startswith("linux")
     platforms = likely_platforms(os.environ, named_platform(app_args))
@@ -91,7 +91,7 @@ def run_tests(
     """Set up with the tools of the tests and run every check, or the tests of one room.
 
     Raises:
-        SetupError: something stands in the way, or the room has no tests.
+        SetupError: the installation isn't possible, or the room has no tests.
     """
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_system_packages(layout, ["offscreen"])

@@ -91,7 +91,7 @@ def install_version(
         is_repair: make it also where it is there already, and compare every file.
 
     Raises:
-        SetupError: something stands in the way.
+        SetupError: the installation isn't possible.
         CancelledError: the user ended it.
     """
 

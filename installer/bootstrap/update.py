@@ -21,7 +21,7 @@ def update(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
     """Update, or install for the first time; a failure keeps the current version.
 
     Raises:
-        SetupError: something stands in the way.
+        SetupError: the installation isn't possible.
     """
     options = update_parser().parse_args(argv)
     request.choose_settings(data, options.mirror, options.torch)
