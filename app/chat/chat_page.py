@@ -28,6 +28,7 @@ from app.chat_settings.seeds import (
 )
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.state.chat import ChatState
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
@@ -68,6 +69,7 @@ class ChatPage(QWidget):
 
     def __init__(
         self,
+        state: ChatState,
         appearance: Appearance,
         presets: Presets,
         make_seed: NewSeed = new_seed,
@@ -84,7 +86,7 @@ class ChatPage(QWidget):
         self.errors = ErrorBoard(appearance)
         self.find_bar = FindBar(appearance)
         self.finder = Finder(self.find_bar, self.conversation, appearance)
-        self.composer = Composer(appearance)
+        self.composer = Composer(state, appearance)
         self.find_bar.closed.connect(self.composer.setFocus)
         self.strip = StepsStrip(appearance)
         self.context_label = ElidedLabel("")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
 from app.chat.chat_page import ChatPage
@@ -15,6 +13,7 @@ from app.engine.bridge import EngineBridge, Request
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
+from app.state.chat import ChatState
 from medusa_core.api import with_attachments
 from medusa_core.chats.conversation import new_id
 from medusa_core.loading.state import Phase
@@ -24,35 +23,29 @@ WAIT_MS = 250  # after the last key
 
 
 class ContextMeter(QObject):
-    """Counts what would be sent whenever it changes, and shows the rendered prompt on demand.
-
-    Args:
-        conversation: What has been said, as the model would read it.
-        is_busy: Whether an answer is being written; its steps tell the length themselves.
-    """
+    """Counts what would be sent whenever it changes, and shows the rendered prompt on demand."""
 
     def __init__(
         self,
         page: ChatPage,
         bridge: EngineBridge,
         loaded_model: LoadedModel,
-        conversation: Callable[[], tuple[ChatMessage, ...]],
-        is_busy: Callable[[], bool],
+        state: ChatState,
     ) -> None:
         super().__init__(page)
         self._page = page
         self._panel: ChatSettingsPanel = page.settings_panel
         self._bridge = bridge
         self._loaded_model = loaded_model
-        self._conversation = conversation
-        self._is_busy = is_busy
+        self._state = state
         self._request: Request | None = None
         self._has_draft = False
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(WAIT_MS)
         self._wait.timeout.connect(self._ask)
-        page.composer.changed.connect(self.refresh)
+        for changed in (state.draft_changed, state.phase_changed, state.conversation_changed):
+            changed.connect(self.refresh)
         page.settings_panel.changed.connect(self.refresh)
         page.settings_panel.groups[TEMPLATE].opened.connect(self.refresh)
         loaded_model.chosen.connect(self.refresh)
@@ -62,11 +55,11 @@ class ContextMeter(QObject):
         self._wait.start()
 
     def _ask(self) -> None:
-        if self._loaded_model.status.phase is not Phase.READY or self._is_busy():
+        if self._loaded_model.status.phase is not Phase.READY or self._state.is_busy:
             return
-        composer = self._page.composer
-        draft = with_attachments(composer.text.strip(), composer.files.attachments)
-        described, self._has_draft = self._conversation(), bool(draft)
+        unsent = self._state.draft
+        draft = with_attachments(unsent.text.strip(), unsent.attachments)
+        described, self._has_draft = self._state.conversation.remembered(), bool(draft)
         question = (*described, ChatMessage(Role.USER, draft)) if draft else described
         if self._request is not None:
             self._request.drop()
@@ -89,7 +82,7 @@ class ContextMeter(QObject):
                     self._page.warn_context(self.tr("The chat template can't write this chat."))
 
     def _show(self, counted: Counted) -> None:
-        if self._is_busy():
+        if self._state.is_busy:
             return
         self._page.show_context(counted.num_tokens, counted.context_tokens)
         self._panel.template.show_prompt(counted.prompt)

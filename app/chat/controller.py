@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.chat.chat_page import ChatPage
-from app.chat.compose.outbox import Outbox
-from app.chat.compose.queued_row import Queued
 from app.chat.context_meter import (
     ContextMeter,
     describe_cut,
@@ -22,12 +20,12 @@ from app.chat.messages.figures import empty_words
 from app.chat.messages.message_widgets import Notice
 from app.chat.model_status import ModelStatusView
 from app.chat.remarks import remarks_on
-from app.chat.running import Running
 from app.chat.turn_list import TurnList
 from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
+from app.state.chat import ChatState, Draft
 from app.theme.appearance import Appearance
 from app.theme.missing_fonts import FontHints
 from medusa_core.chats.conversation import (
@@ -35,7 +33,6 @@ from medusa_core.chats.conversation import (
     Conversation,
     Prompt,
     Turn,
-    new_id,
 )
 from medusa_core.errors import Cancelled
 from medusa_core.loading.choice import ModelChoice
@@ -63,9 +60,8 @@ class ChatController(QObject):
     """One conversation is shown at a time; each may have one answer under way.
 
     Attributes:
-        conversation: What is shown.
-        path: Its messages.
-        outbox: What isn't sent yet.
+        state: What is shown, answered and written.
+        path: The messages that are shown.
         errors: What went wrong, as far as it is shown.
         meter: How much of the context is used.
         records: Traces are wanted of the next answers.
@@ -74,7 +70,6 @@ class ChatController(QObject):
     Signals:
         answer_started: This answer (an `AnswerMessage`) is shown; it may be complete.
         answer_ended: An answer of the conversation that is shown is complete, stopped or failed.
-        chat_started: Another conversation is shown.
         prompt_sent: A turn (`Conversation`, `Turn`) waits for its answer.
         ended: A turn (`Conversation`, `Turn`) has the answer that it will have.
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
@@ -87,7 +82,6 @@ class ChatController(QObject):
 
     answer_started = Signal(object)
     answer_ended = Signal()
-    chat_started = Signal()
     prompt_sent = Signal(object, object)
     ended = Signal(object, object)
     taken_back = Signal(object, object)
@@ -98,38 +92,37 @@ class ChatController(QObject):
 
     def __init__(
         self,
+        state: ChatState,
         page: ChatPage,
         bridge: EngineBridge,
         loaded_model: LoadedModel,
         appearance: Appearance,
-        *,
-        make_id: Callable[[], str] = new_id,
     ) -> None:
         super().__init__()
+        self.state = state
         self._page = page
         self._font_hints = FontHints()
         self._bridge = bridge
         self._loaded_model = loaded_model
         self._appearance = appearance
-        self._make_id = make_id
         self.records = True
         self.updates_datastore = False
-        self.running = Running()
-        self.conversation = Conversation(make_id)
-        self.path = TurnList(page.conversation, self.conversation, appearance)
-        self.outbox = Outbox(page.composer, self.conversation.session_id)
+        self.path = TurnList(page.conversation, state, appearance)
         self.errors = page.errors
-        self.meter = ContextMeter(
-            page, bridge, loaded_model, lambda: self.conversation.remembered(), lambda: self.is_busy
-        )
+        self.meter = ContextMeter(page, bridge, loaded_model, state)
         self._model_view = ModelStatusView(page, loaded_model, appearance)
         self._connect()
         self._name_model()
 
     @property
+    def conversation(self) -> Conversation:
+        """The conversation that is shown."""
+        return self.state.conversation
+
+    @property
     def is_busy(self) -> bool:
         """Whether an answer of the conversation that is shown is being written."""
-        return self.running.is_waiting(self.conversation)
+        return self.state.is_busy
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
@@ -162,15 +155,10 @@ class ChatController(QObject):
         # A text that is gone on with counts to its last space.
         is_whole = loaded is not None and loaded.continues_text and bool(text.strip())
         prompt = text if is_whole else text.strip()
-        files = self._page.composer.files.attachments
-        if not (prompt or files) or self.is_busy:
+        if not (prompt or self.state.draft.attachments) or self.is_busy:
             return
-        self._page.composer.clear()
+        files = self.state.take_draft().attachments
         self._begin(self.conversation.ask(prompt, self._settings(), files))
-
-    def _send_queued(self, queued: Queued) -> None:
-        settings = self._settings()
-        self._begin(self.conversation.ask(queued.text, settings, queued.attachments))
 
     def regenerate(self, place: int = -1) -> None:
         """Ask for another answer to a prompt; the old one stays beside it."""
@@ -215,27 +203,24 @@ class ChatController(QObject):
 
     def stop(self) -> None:
         """End the answer that is being written; what there is of it stays."""
-        self.running.stop(self.conversation)
+        self.state.stop()
 
     def new_chat(self) -> None:
         """Begin a new conversation; an answer that is being written goes on in the old one."""
-        self.open(Conversation(self._make_id))
+        self.open(Conversation())
         self._page.settings_panel.begin_chat()
 
     def open(self, conversation: Conversation) -> None:
         """Show a conversation; what waits in the one before becomes its draft."""
         self.errors.dismiss(About.ATTACHMENT)
-        self.conversation = self.running.known(conversation)
-        self.outbox.move_to(self.conversation.session_id)
-        self.path.show(self.conversation)
+        self.state.show(conversation)
+
+    def _show_conversation(self) -> None:
         self._page.show_messages(bool(self.conversation.turns))
         self._page.conversation.follow_end()
         self._page.show_context(0, 0)
-        self.meter.refresh()
         self._page.strip.begin(has_answers=bool(self.answers))
-        self._page.composer.set_busy(self.is_busy)
         self._page.composer.setFocus()
-        self.chat_started.emit()
 
     def merge(self, prompts: Sequence[Prompt]) -> None:
         """Take what another program added to the conversation that is shown."""
@@ -246,7 +231,7 @@ class ChatController(QObject):
 
     def forget(self, session_id: str) -> None:
         """A conversation is gone: stop its answer, free its cache, and show a new one instead."""
-        self.running.forget(session_id)
+        self.state.forget(session_id)
         self._bridge.close_session(session_id)
         if self.conversation.session_id == session_id:
             self.new_chat()
@@ -274,7 +259,8 @@ class ChatController(QObject):
     def _connect(self) -> None:
         page, path = self._page, self.path
         page.composer.send_requested.connect(self.send)
-        self.outbox.ready.connect(self._send_queued)
+        page.composer.queue_requested.connect(self.state.queue)
+        self.state.conversation_changed.connect(self._show_conversation)
         page.composer.reader.failed.connect(self._show_unread)
         page.composer.stop_requested.connect(self.stop)
         page.empty.suggestion_chosen.connect(self.send)
@@ -312,7 +298,7 @@ class ChatController(QObject):
             updates_datastore=self.updates_datastore,
         )
         on_events = partial(self._take_events, self.conversation, turn)
-        self.running.begin(self.conversation, turn, self._bridge.ask(question, on_events))
+        self.state.begin(turn, self._bridge.ask(question, on_events))
         self._leave_messages()
         self.path.refresh()
         is_ready = self._loaded_model.status.phase is Phase.READY
@@ -322,7 +308,6 @@ class ChatController(QObject):
         page = self._page
         page.show_messages(True)
         page.conversation.follow_end()
-        page.composer.set_busy(True)
         self.prompt_sent.emit(self.conversation, turn)
 
     def _take_events(
@@ -401,7 +386,7 @@ class ChatController(QObject):
             message.show_waiting(text)
 
     def _complete(self, conversation: Conversation, turn: Turn, done: GenerationDone) -> None:
-        self.running.end(turn)
+        self.state.end(turn)
         turn.answer.end(done)
         is_taken_back = not done.text and len(turn.prompt.answers) > 1
         if is_taken_back:
@@ -419,14 +404,16 @@ class ChatController(QObject):
             if hint := self._font_hints.hint(turn.prompt.text, done.text):
                 self._page.conversation.add(Notice(hint))
             self._end()
-            self.outbox.send()
+            if (queued := self.state.take_queued()) is not None:
+                question = self.conversation.ask(queued.text, self._settings(), queued.attachments)
+                self._begin(question)
 
     def _fail(self, conversation: Conversation, turn: Turn, failed: Failed) -> None:
-        self.running.end(turn)
+        self.state.end(turn)
         message = self.path.message_of(turn.answer.id)
         turn.answer.end()
         if conversation is self.conversation:
-            self.outbox.give_back()  # first: what comes back later stands before it
+            self.state.unqueue()  # first: what comes back later is put before it
         if turn.answer.text:
             self.ended.emit(conversation, turn)
             if message is not None:
@@ -441,7 +428,7 @@ class ChatController(QObject):
 
     def _lose_engine(self, lost: EngineLost) -> None:
         self.errors.show_failure(lost, About.ANSWER)
-        self._page.composer.lock(self.tr("The engine has stopped: restart Medusa Chat"))
+        self.state.lock(self.tr("The engine has stopped: restart Medusa Chat"))
 
     def _take_back(self, conversation: Conversation, turn: Turn) -> None:
         """Nothing came of it: what was there before is shown, a new prompt can be sent again."""
@@ -452,7 +439,7 @@ class ChatController(QObject):
         self.path.refresh()
         self._page.show_messages(bool(self._page.conversation.messages))
         if not turn.prompt.answers:
-            self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
+            self.state.restore(Draft(turn.prompt.text, turn.prompt.attachments))
 
     def _name_model(self) -> None:
         self.path.show_model(self._loaded_model.choice.key)
@@ -472,8 +459,6 @@ class ChatController(QObject):
     def _end(self) -> None:
         self._loaded_model.touch()
         self.path.refresh()
-        self._page.composer.set_busy(False)
-        self.meter.refresh()
         self.answer_ended.emit()
 
     def _show_context(self, num_used: int) -> None:

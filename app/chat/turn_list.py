@@ -12,10 +12,10 @@ from app.chat.messages.message_widgets import (
     MessageWidget,
     UserMessage,
 )
+from app.state.chat import ChatState
 from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
     Answer,
-    Conversation,
     Prompt,
     Turn,
 )
@@ -33,7 +33,6 @@ class TurnList(QObject):
     """The messages of the path that is shown.
 
     Attributes:
-        conversation: Whose path it is.
         model_key: The model that answers now.
 
     Signals:
@@ -58,15 +57,14 @@ class TurnList(QObject):
     prompt_chosen = Signal(int, int)
     answer_chosen = Signal(int, int)
 
-    def __init__(
-        self, view: ConversationView, conversation: Conversation, appearance: Appearance
-    ) -> None:
-        super().__init__()
+    def __init__(self, view: ConversationView, state: ChatState, appearance: Appearance) -> None:
+        super().__init__(view)
         self._view = view
         self._appearance = appearance
         self._shown: list[Shown] = []
-        self.conversation = conversation
+        self._state = state
         self.model_key = ""
+        state.conversation_changed.connect(self._show_conversation)
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
@@ -85,16 +83,14 @@ class TurnList(QObject):
                 return shown.user
         return self.message_of(message_id)
 
-    def show(self, conversation: Conversation) -> None:
-        """Show another conversation."""
+    def _show_conversation(self) -> None:
         self._view.clear()
         self._shown.clear()
-        self.conversation = conversation
         self.refresh()
 
     def refresh(self) -> None:
         """Show the path as it is now; messages that stay are left alone."""
-        turns = self.conversation.turns
+        turns = self._state.conversation.turns
         num_same = 0
         while num_same < min(len(turns), len(self._shown)) and _is_same(
             self._shown[num_same].turn, turns[num_same]
@@ -121,7 +117,7 @@ class TurnList(QObject):
 
     def _shown_prompt(self, shown: Shown, place: int) -> bool:
         """Whether this prompt is the one in that place now: then only its answer is another."""
-        turns = self.conversation.turns
+        turns = self._state.conversation.turns
         return place < len(turns) and shown.turn.prompt is turns[place].prompt
 
     def _add(self, turn: Turn, user: UserMessage | None) -> None:
@@ -146,7 +142,7 @@ class TurnList(QObject):
     def _show_versions(self) -> None:
         last = len(self._shown) - 1
         for place, shown in enumerate(self._shown):
-            prompts = self.conversation.prompt_versions(place)
+            prompts = self._state.conversation.prompt_versions(place)
             shown.user.show_version(_place_of(shown.turn.prompt, prompts), len(prompts))
             answers = shown.turn.prompt.answers
             shown.answer.show_version(_place_of(shown.turn.answer, answers), len(answers))

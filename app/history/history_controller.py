@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
-from app.chat.compose.composer import Composer
 from app.chat.controller import ChatController
 from app.history.chat_title import title_of
 from app.history.conversation_menu import ConversationMenu
@@ -72,7 +71,6 @@ class HistoryController(QObject):
         chat: ChatController,
         sidebar: Sidebar,
         history: History,
-        composer: Composer,
     ) -> None:
         """Start saving.
 
@@ -80,17 +78,14 @@ class HistoryController(QObject):
             chat: Controller of the chat.
             sidebar: View of the list.
             history: Stored conversations.
-            composer: Field of the unsent message.
         """
         super().__init__()
         self._chat, self.sidebar, self.history = chat, sidebar, history
-        self._composer = composer
         self._saved_files: tuple[Attachment, ...] = ()
         self.journal = Journal(history)
         self._known: set[str] = set()
         self._listed: set[str] = set()
         self._num_saved: dict[str, int] = {}  # steps of answers under way
-        self._shown_id = chat.conversation.session_id
         self.files = ConversationFiles(sidebar, history)
         self._watch = HistoryWatch(history, self)
         self._merged: ConversationInfo | None = None
@@ -108,19 +103,17 @@ class HistoryController(QObject):
     # What is kept ---------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Save new tokens, and the composer's draft."""
-        for answer in self._chat.running.answers:
+        """Save new tokens."""
+        for answer in self._chat.state.pending_answers:
             self._save_steps(answer)
-        if not self._chat.running:
+        if not self._chat.state.pending_answers:
             self._save.stop()
 
     def keep_draft(self) -> None:
         """Save the unsent message."""
-        draft_id = self._shown_id if self._shown_id in self._known else ""
-        outbox, composer = self._chat.outbox, self._composer
-        text = "\n\n".join(filter(None, (outbox.text, composer.text)))
+        draft_id, unsent = self._draft_id(self._shown_id), self._chat.state.unsent
+        text, files = unsent.text, unsent.attachments
         self.journal.write(lambda h: h.set_draft(draft_id, text))
-        files = (*outbox.attachments, *composer.files.attachments)
         if files != self._saved_files:  # which may be long
             self._saved_files = files
             self.journal.write(lambda h: h.set_draft_files(draft_id, files))
@@ -270,26 +263,30 @@ class HistoryController(QObject):
         prompts = self._read(lambda: stored_prompts(self.history, self._shown_id, only_ended=True))
         self._chat.merge(prompts or ())
 
-    def _chat_started(self) -> None:
-        before = self._shown_id
-        text = self._composer.text
-        draft_id = before if before in self._known else ""
+    @property
+    def _shown_id(self) -> str:
+        return self._chat.conversation.session_id
+
+    def _draft_id(self, session_id: str) -> str:
+        """The conversation of a draft; all that aren't stored yet share one."""
+        return session_id if session_id in self._known else ""
+
+    def _show_conversation(self, previous: Conversation) -> None:
+        text, draft_id = self._chat.state.draft.text, self._draft_id(previous.session_id)
         self.journal.write(lambda h: h.set_draft(draft_id, text))
-        self._shown_id = self._chat.conversation.session_id
-        now_id = self._shown_id if self._shown_id in self._known else ""
-        self._show_draft(now_id)
+        self._show_draft(self._draft_id(self._shown_id))
         self._mark()
 
     def _show_draft(self, draft_id: str) -> None:
         """Restore the unsent message of a conversation."""
-        self._composer.set_text(self._read(lambda: self.history.draft(draft_id)) or "")
-        if not self._composer.files.attachments:  # those of this window are at hand
-            files = self._read(lambda: self.history.draft_files(draft_id)) or ()
-            self._composer.files.show_all(files)
-        self._saved_files = self._composer.files.attachments
+        state = self._chat.state
+        state.write(self._read(lambda: self.history.draft(draft_id)) or "")
+        if not state.draft.attachments:  # those of this window are at hand
+            state.attach(*(self._read(lambda: self.history.draft_files(draft_id)) or ()))
+        self._saved_files = state.draft.attachments
 
     def _mark(self) -> None:
-        self.sidebar.model.mark_running(self._chat.running.session_ids)
+        self.sidebar.model.mark_running(self._chat.state.pending_sessions)
         if not self.sidebar.search_edit.text():
             self.sidebar.select(self._shown_id)
 
@@ -312,7 +309,7 @@ class HistoryController(QObject):
         chat.ended.connect(self._ended)
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._moved)
-        chat.chat_started.connect(self._chat_started)
+        chat.state.conversation_changed.connect(self._show_conversation)
         sidebar.opened.connect(self.open)
         sidebar.new_requested.connect(chat.new_chat)
         sidebar.search_changed.connect(lambda _: self.refresh())

@@ -25,7 +25,7 @@ class SavedSettings(QObject):
         self._panel = panel
         self._controller = controller
         chat.prompt_sent.connect(lambda conversation, _turn: self._keep(conversation.session_id))
-        chat.chat_started.connect(self._show)
+        chat.state.conversation_changed.connect(self._show)
         panel.changed.connect(self._changed)
 
     def _changed(self) -> None:

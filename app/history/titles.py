@@ -95,7 +95,7 @@ class Titles(QObject):
             self._request.cancel()
 
     def _ask(self) -> None:
-        if not self._waiting or self._chat.running or self._is_asking:
+        if not self._waiting or self._chat.state.pending_answers or self._is_asking:
             return
         if self._loaded_model.status.phase is not Phase.READY:
             return
@@ -132,7 +132,7 @@ class Titles(QObject):
             if title := title_in(self._answer_text(done)):
                 self._journal.write(lambda h: h.rename(conversation_id, title, by_user=False))
                 self.named.emit()
-        if self._waiting and not self._chat.running:
+        if self._waiting and not self._chat.state.pending_answers:
             self._idle.start()
 
     def _answer_text(self, done: GenerationDone) -> str:

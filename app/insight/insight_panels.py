@@ -108,7 +108,7 @@ class Insight(QObject):
         loaded_model.changed.connect(self._announce_model)
         loaded_model.chosen.connect(self._take_model)
         appearance.changed.connect(self._restyle)
-        chat.chat_started.connect(self._chat_started)
+        chat.state.conversation_changed.connect(self._show_conversation)
         chat.answer_ended.connect(self._announce_answer)
         self.timeline.moved.connect(self._frame_step)
         self.docks.changed.connect(self._docks_changed)
@@ -230,7 +230,7 @@ class Insight(QObject):
         if self.equilibrium is not None:
             self.equilibrium.announce_answer()
 
-    def _chat_started(self) -> None:
+    def _show_conversation(self) -> None:
         """Reset the panels for another conversation."""
         self.timeline.has_answers = bool(self._chat.answers)
         self.timeline.show(None)

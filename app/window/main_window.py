@@ -28,6 +28,7 @@ from app.history.trace_archive import TraceArchive
 from app.insight.insight_panels import Insight
 from app.server.server_switch import MakeServer, ServerSwitch
 from app.settings.store import SettingsStore
+from app.state.chat import ChatState
 from app.theme.appearance import Appearance
 from app.widgets.dropping import accept_copy
 from app.widgets.typed import types_text
@@ -120,8 +121,9 @@ class MainWindow(QMainWindow):
         apply_appearance(settings, appearance)
         config_dir = settings.folder
         presets = Presets(config_dir)
-        self.page = ChatPage(appearance, presets, make_seed)
-        self.chat = ChatController(self.page, bridge, loaded_model, appearance)
+        state = ChatState()
+        self.page = ChatPage(state, appearance, presets, make_seed)
+        self.chat = ChatController(state, self.page, bridge, loaded_model, appearance)
         endpoints = Endpoints(config_dir)
         loaded_model.find_keys_in(config_dir)
         self.models = KnownModels(
@@ -251,10 +253,7 @@ class MainWindow(QMainWindow):
 
     def _keep(self, history: History, datastore_dir: Path | None) -> None:
         """Keep what is said from now on, and list what was said before."""
-        composer = self.page.composer
-        self.history = history_controller = HistoryController(
-            self.chat, self.sidebar, history, composer
-        )
+        self.history = history_controller = HistoryController(self.chat, self.sidebar, history)
         self._saved_settings = SavedSettings(
             self.chat, self.page.settings_panel, history_controller
         )
@@ -269,8 +268,8 @@ class MainWindow(QMainWindow):
         pause.setSingleShot(True)
         pause.setInterval(DRAFT_MS)
         pause.timeout.connect(history_controller.keep_draft)
-        composer.changed.connect(pause.start)
-        composer.queued_row.cancelled.connect(pause.start)
+        self.chat.state.draft_changed.connect(pause.start)
+        self.chat.state.queued_changed.connect(pause.start)
 
     def _build(self) -> None:
         self.setAcceptDrops(True)

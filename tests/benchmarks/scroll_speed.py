@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.chat.conversation_view import ConversationView
 from app.chat.turn_list import TurnList
+from app.state.chat import ChatState
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import resources_dir
 from medusa_core.chats.conversation import Conversation
@@ -55,11 +56,12 @@ def measure(num_messages: int) -> dict[str, float]:
     view = ConversationView(appearance)
     view.resize(1120, 700)
     view.show()
-    path = TurnList(view, Conversation(), appearance)
+    state = ChatState()
+    TurnList(view, state, appearance)
     app.processEvents()
     conversation = long_conversation(num_messages)
     start = time.perf_counter()
-    path.show(conversation)
+    state.show(conversation)
     view.follow_end()
     app.processEvents()
     view.grab()

@@ -483,11 +483,11 @@ FAULTS = (
     # Window ----------------------------------------------------------------------------------
     Fault(
         "queued-order",
-        "app/chat/compose/outbox.py",
-        "texts = (before.text, text.strip())",
-        "texts = (text.strip(), before.text)",
+        "app/state/chat.py",
+        '_joined(self.queued, draft, "\\n\\n")',
+        '_joined(draft, self.queued, "\\n\\n")',
         "a second message that waits for the answer is sent before the first",
-        ("test_attached.py", "test_chat_window.py"),
+        ("test_chat_state.py", "test_attached.py"),
     ),
     Fault(
         "prefill-counted",

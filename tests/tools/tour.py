@@ -223,7 +223,7 @@ class Tour:
         window = self._app.window
         chat, sidebar = window.chat, window.sidebar
         chat.new_chat()
-        window.page.composer.clear()
+        window.page.composer.edit.clear()
         await self._ask(GREETING)
         chat.regenerate()
         await self._until(lambda: not chat.is_busy, ANSWER_TIMEOUT_S)
@@ -258,7 +258,7 @@ class Tour:
         window = self._app.window
         chat, insight = window.chat, window.insight
         chat.new_chat()
-        window.page.composer.clear()
+        window.page.composer.edit.clear()
         insight.timeline.show(None)
         tree = insight.open_tree()
         tree.plan.slider.setValue(WATCHED_ROWS)

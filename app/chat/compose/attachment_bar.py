@@ -32,11 +32,11 @@ class AttachmentBar(QWidget):
         attachments: The files, in order.
 
     Signals:
-        changed: There are other files.
+        removed: The user doesn't want this file (an `Attachment`) any more.
         unpacked: The text of a file (which is no file any more) belongs into the message.
     """
 
-    changed = Signal()
+    removed = Signal(object)
     unpacked = Signal(str)
 
     def __init__(
@@ -62,19 +62,10 @@ class AttachmentBar(QWidget):
             self._flow.addWidget(chip)
         self.setVisible(bool(attachments))
         self._flow.invalidate()
-        self.changed.emit()
-
-    def add(self, attachment: Attachment) -> None:
-        """Show one more."""
-        self.show_all((*self.attachments, attachment))
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         self.show_all(self.attachments)
-
-    def remove(self, attachment: Attachment) -> None:
-        """Show one less."""
-        self.show_all(tuple(one for one in self.attachments if one is not attachment))
 
     def show_text(self, attachment: Attachment) -> None:
         """Show what the model reads of a file."""
@@ -98,7 +89,7 @@ class AttachmentBar(QWidget):
 
     def _unpack(self, attachment: Attachment, dialog: QDialog) -> None:
         dialog.accept()
-        self.remove(attachment)
+        self.removed.emit(attachment)
         self.unpacked.emit(attachment.text)
 
     def _chip(self, attachment: Attachment) -> QFrame:
@@ -129,7 +120,7 @@ class AttachmentBar(QWidget):
         side = self._appearance.scale.px(0.8)
         button.setIcon(self._appearance.icon("close", self._appearance.theme.muted, 0.8))
         button.setIconSize(QSize(side, side))
-        button.clicked.connect(lambda: self.remove(attachment))
+        button.clicked.connect(lambda: self.removed.emit(attachment))
         return button
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QSize, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QInputMethodEvent, QKeyEvent
+from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QInputMethodEvent, QKeyEvent, QTextCursor
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from app.chat.compose.attachment_bar import AttachmentBar
 from app.chat.compose.file_reader import FileReader
 from app.chat.compose.queued_row import QueuedRow
+from app.state.chat import ChatState
 from app.theme.appearance import Appearance
 from app.widgets.dropping import is_model
 from app.widgets.file_dialogs import choose_files
@@ -129,26 +130,23 @@ class Composer(QFrame):
 
     Signals:
         send_requested: The text that is to be sent; it stays until `clear`.
-        queue_requested: The same, once the answer that is being written has ended.
-        changed: Text or files are other ones.
-        read_late: A file (an `Attachment`) of this conversation, which is shown no more, is read.
+        queue_requested: It is to be sent once the answer that is being written has ended.
         stop_requested: The answer is to end.
         model_attached: A model (its `Path`) was chosen instead of a text.
     """
 
     send_requested = Signal(str)
-    queue_requested = Signal(str)
-    changed = Signal()
-    read_late = Signal(str, object)
+    queue_requested = Signal()
     stop_requested = Signal()
     model_attached = Signal(object)
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, state: ChatState, appearance: Appearance, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("composer")
+        self._state = state
         self._appearance = appearance
-        self._is_busy = False
-        self._locked = self._session_id = ""
         self.edit = PromptEdit(self)
         self.button = QToolButton(self)
         self.button.setObjectName("sendButton")
@@ -163,80 +161,44 @@ class Composer(QFrame):
         self._build()
         self.offer_to(continues_text=False)
         self.attach_button.clicked.connect(self.choose_files)
-        self.reader.read.connect(self._take)
+        self.reader.read.connect(lambda session_id, read: state.attach(read, session_id=session_id))
         self.reader.finished.connect(self._refresh)
-        self.files.changed.connect(self._refresh)
-        self.files.changed.connect(self.changed)
+        self.files.removed.connect(state.detach)
         self.files.unpacked.connect(self.edit.insertPlainText)
-        self.edit.textChanged.connect(self.changed)
+        self.queued_row.edit_requested.connect(state.unqueue)
+        self.queued_row.cancelled.connect(state.take_queued)
+        state.draft_changed.connect(self._show_draft)
+        state.queued_changed.connect(lambda: self.queued_row.show_queued(state.queued))
+        state.phase_changed.connect(self._refresh)
+        self.edit.textChanged.connect(lambda: state.write(self.edit.toPlainText()))
         self.edit.files_pasted.connect(self.attach)
         self.edit.long_text_pasted.connect(self._attach_text)
         self.edit.submitted.connect(self.submit)
-        self.edit.textChanged.connect(self._refresh)
         self.edit.focused.connect(self._show_focus)
         self.button.clicked.connect(self._click)
         self.setFocusProxy(self.edit)
         self.restyle()
 
-    @property
-    def text(self) -> str:
-        """What is written now."""
-        return self.edit.toPlainText()
-
-    def set_text(self, text: str) -> None:
-        """Fill in a text, with the cursor at its end."""
-        self.edit.setPlainText(text)
-        cursor = self.edit.textCursor()
-        cursor.movePosition(cursor.MoveOperation.End)
-        self.edit.setTextCursor(cursor)
-
-    def move_to(self, session_id: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Write for another conversation from now on, of which these files wait."""
-        self._session_id = session_id
-        self.files.show_all(attachments)
-        self._refresh()
-
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files and attach them; a model among them isn't read but offered to be loaded."""
         models = [path for path in paths if is_model(path)]
         if files := [path for path in paths if path not in models]:
-            self.reader.start(self._session_id, files)
+            self.reader.start(self._state.conversation.session_id, files)
             self._refresh()
         if models:
             self.model_attached.emit(models[0])
 
-    def give_back(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Put back what could not be sent, before what was written meanwhile."""
-        self.files.show_all((*attachments, *self.files.attachments))
-        written = self.text
-        self.set_text(f"{text}\n{written}" if written.strip() else text)
-
     def quote(self, text: str) -> None:
         """Quote a text behind what is written."""
         quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
-        written = self.text.rstrip()
-        self.set_text(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
+        written = self._state.draft.text.rstrip()
+        self._state.write(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
         self.setFocus()
-
-    def clear(self) -> None:
-        """Forget text and files: they have been sent."""
-        self.edit.clear()
-        self.files.show_all(())
 
     def offer_to(self, continues_text: bool) -> None:
         """Write for a model that goes on with texts, or for one that answers."""
         hint = self.tr("Continues your text") if continues_text else self.tr("Ask something…")
         self.edit.setPlaceholderText(hint)
-
-    def set_busy(self, is_busy: bool) -> None:
-        """Offer to stop instead of to send."""
-        self._is_busy = is_busy
-        self._refresh()
-
-    def lock(self, reason: str) -> None:
-        """Send nothing any more; what is written can still be copied."""
-        self._locked = reason
-        self._refresh()
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -255,21 +217,18 @@ class Composer(QFrame):
 
     def submit(self) -> None:
         """Send what is written, if anything is and it can be sent now."""
-        if self._locked or self.is_reading or not self._has_something:
+        state = self._state
+        if state.lock_reason or self.is_reading or not state.draft:
             return
-        if self._is_busy:
-            self.queue_requested.emit(self.text)
+        if state.is_busy:
+            self.queue_requested.emit()
         else:
-            self.send_requested.emit(self.text)
+            self.send_requested.emit(state.draft.text)
 
     @property
     def is_reading(self) -> bool:
         """Whether files of the conversation that is written for are being read."""
-        return self.reader.is_reading(self._session_id)
-
-    @property
-    def _has_something(self) -> bool:
-        return bool(self.text.strip() or self.files.attachments)
+        return self.reader.is_reading(self._state.conversation.session_id)
 
     def _build(self) -> None:
         row = self._row
@@ -288,34 +247,38 @@ class Composer(QFrame):
         if words := choose_files(self, self.tr("Attach files")):
             self.attach(words)
 
-    def _take(self, session_id: str, attachment: Attachment) -> None:
-        if session_id == self._session_id:
-            self.files.add(attachment)
-        else:
-            self.read_late.emit(session_id, attachment)
+    def _show_draft(self) -> None:
+        """Show the draft; what the user writes is there already."""
+        draft = self._state.draft
+        if self.edit.toPlainText() != draft.text:
+            self.edit.setPlainText(draft.text)
+            self.edit.moveCursor(QTextCursor.MoveOperation.End)
+        if self.files.attachments != draft.attachments:
+            self.files.show_all(draft.attachments)
+        self._refresh()
 
     def _attach_text(self, text: str) -> None:
         name = self.tr("Pasted text")
-        self.files.add(Attachment(name, "text/plain", text, len(text.encode())))
+        self._state.attach(Attachment(name, "text/plain", text, len(text.encode())))
 
     def _click(self) -> None:
-        if self._is_busy:
+        if self._state.is_busy:
             self.stop_requested.emit()
         else:
             self.submit()
 
     def _refresh(self) -> None:
-        theme = self._appearance.theme
-        is_ready = self._has_something and not self._locked and not self.is_reading
-        enabled = self._is_busy or is_ready
+        theme, is_busy = self._appearance.theme, self._state.is_busy
+        is_ready = bool(self._state.draft) and not self._state.lock_reason and not self.is_reading
+        enabled = is_busy or is_ready
         ink = theme.on_accent if enabled else theme.muted
         self.button.setEnabled(enabled)
-        self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
-        self.button.setAccessibleName(self.tr("Stop") if self._is_busy else self.tr("Send"))
-        default = self.tr("Stop the answer (Esc)") if self._is_busy else self.tr("Send (Enter)")
+        self.button.setIcon(self._appearance.icon("stop" if is_busy else "send", ink, 1.25))
+        self.button.setAccessibleName(self.tr("Stop") if is_busy else self.tr("Send"))
+        default = self.tr("Stop the answer (Esc)") if is_busy else self.tr("Send (Enter)")
         if self.is_reading:
             default = self.tr("A file is being read")
-        self.button.setToolTip(self._locked or default)
+        self.button.setToolTip(self._state.lock_reason or default)
 
     def _show_focus(self, has_focus: bool) -> None:
         self.setProperty("focused", has_focus)

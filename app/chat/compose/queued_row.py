@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
+from app.state.chat import Draft
 from app.theme.appearance import Appearance
-from medusa_core.api import Attachment
-
-
-class Queued(NamedTuple):
-    """What is sent once the answer has ended.
-
-    Attributes:
-        text: What was written.
-        attachments: Its files.
-    """
-
-    text: str
-    attachments: tuple[Attachment, ...]
 
 
 class QueuedRow(QWidget):
@@ -56,7 +42,7 @@ class QueuedRow(QWidget):
         self.cancel_button.clicked.connect(self.cancelled)
         self.hide()
 
-    def show_queued(self, queued: Queued | None) -> None:
+    def show_queued(self, queued: Draft | None) -> None:
         """Say what waits."""
         self.setVisible(queued is not None)
         if queued is not None:

@@ -63,7 +63,7 @@ def window(opened: MainWindow) -> MainWindow:
     panel.choose_drafter(panel.drafters[0].name)
     opened.insight.docks.hide_all()
     opened.chat.new_chat()
-    opened.page.composer.clear()
+    opened.page.composer.edit.clear()
     return opened
 
 
@@ -167,12 +167,12 @@ def test_a_prompt_longer_than_the_context_is_refused_and_restored(
     prompt = "Please remember this. " * 600
     window.chat.send(prompt)
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)
-    assert window.page.composer.text == prompt.strip()
+    assert window.page.composer.edit.toPlainText() == prompt.strip()
     (card,) = errors(window)
     assert card.message
     assert card.hint
     assert window.chat.answers == ()
-    window.page.composer.clear()
+    window.page.composer.edit.clear()
     assert ask(qtbot, window, "Who are you?").content.text
 
 
@@ -188,7 +188,7 @@ def test_a_broken_model_is_explained_and_the_window_keeps_working(
     # A prompt that is sent nevertheless comes back.
     opened.chat.send("Anyone?")
     qtbot.waitUntil(lambda: not opened.chat.is_busy, timeout=TIMEOUT_MS)
-    assert opened.page.composer.text == "Anyone?"
+    assert opened.page.composer.edit.toPlainText() == "Anyone?"
 
 
 def test_stopping_twice_or_without_an_answer_has_no_effect(
@@ -270,7 +270,7 @@ def test_a_chat_longer_than_the_context_continues_and_says_what_is_omitted(
         assert not errors(window)
     notices = [m.text for m in page.conversation.messages if isinstance(m, Notice)]
     assert any("no longer reads" in text for text in notices)
-    page.composer.set_text("hello there")
+    page.composer.edit.setPlainText("hello there")
     qtbot.waitUntil(lambda: "earlier messages don't fit" in page.context_label.text())
     answer = ask(qtbot, window, "")
     assert answer.content.text
@@ -281,7 +281,7 @@ def test_a_system_prompt_is_read_and_counted_before_it_is_sent(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     page = window.page
-    page.composer.set_text("Hello")
+    page.composer.edit.setPlainText("Hello")
     qtbot.waitUntil(lambda: page.context_label.text().endswith("of 1,024 tokens"))
     before = int(page.context_label.text().split()[0])
     page.settings_panel.groups["Template"].heading.click()

@@ -166,7 +166,7 @@ def test_an_answer_continues_while_another_conversation_is_shown(
     qtbot.waitUntil(lambda: bool(window.chat.answers[0].content.text))
     window.chat.new_chat()
     engine.gate.set()
-    qtbot.waitUntil(lambda: not window.chat.running)
+    qtbot.waitUntil(lambda: not window.chat.state.pending_answers)
     window.chat.open(first)
     assert window.chat.answers[0].document.text == LONG
     assert window.chat.answers[0].marked_ranges()

@@ -59,14 +59,14 @@ def test_a_failure_before_the_first_token_restores_the_prompt(
 ) -> None:
     window, engine = open_ready(Script(prefill_error="Too long."))
     window.chat.send("precious words")
-    window.page.composer.set_text("typed meanwhile")
+    window.page.composer.edit.setPlainText("typed meanwhile")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert window.page.composer.text == "precious words\ntyped meanwhile"
+    assert window.page.composer.edit.toPlainText() == "precious words\ntyped meanwhile"
     assert [(card.message, card.hint) for card in errors(window)] == [("Too long.", "Try again.")]
     assert window.chat.answers == ()
     assert window.chat.conversation.turns == []
     engine.script = Script()
-    window.page.composer.clear()
+    window.page.composer.edit.clear()
     assert ask(qtbot, window, "again").content.text
 
 
@@ -76,7 +76,7 @@ def test_a_failure_within_an_answer_keeps_the_text_so_far(qtbot: QtBot, open_rea
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert window.chat.answers[0].document.text.startswith("One two three.")
     assert errors(window)[0].message == "No numbers."
-    assert window.page.composer.text == ""
+    assert window.page.composer.edit.toPlainText() == ""
     engine.script = Script()
     assert ask(qtbot, window, "and now?").document.text == engine.script.answer
 
@@ -88,12 +88,12 @@ def test_a_lost_device_disables_sending_and_keeps_all_text(qtbot: QtBot, open_re
     assert window.chat.answers[0].document.text.startswith("One two three.")
     assert errors(window)[0].message == "The card is lost."
     composer, num_asked = window.page.composer, len(engine.of_kind(Generate))
-    composer.set_text("and now?")
+    composer.edit.setPlainText("and now?")
     assert not composer.button.isEnabled()
     assert "restart" in composer.button.toolTip()
     composer.edit.submitted.emit()
     assert len(engine.of_kind(Generate)) == num_asked
-    assert composer.text == "and now?"
+    assert composer.edit.toPlainText() == "and now?"
 
 
 def test_a_model_that_cannot_be_loaded_is_explained_and_can_be_tried_again(

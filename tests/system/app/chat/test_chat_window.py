@@ -29,7 +29,7 @@ def test_a_prompt_is_sent_and_its_answer_is_streamed_with_figures(
     window, engine = open_ready()
     answer = ask(qtbot, window, "Hello there")
     assert answer.view.toPlainText() == engine.script.answer
-    assert window.page.composer.text == ""
+    assert window.page.composer.edit.toPlainText() == ""
     request = engine.of_kind(Generate)[0]
     assert request.messages == (ChatMessage(Role.USER, "Hello there"),)
     assert figure_texts(answer)[1:3] == ("2.25 tokens/step", "1.80× plain")
@@ -53,7 +53,7 @@ def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_ready: Open) 
 def test_an_empty_prompt_cannot_be_sent(open_ready: Open) -> None:
     window, engine = open_ready()
     for text in ("", "   ", "\n\n\t"):
-        window.page.composer.set_text(text)
+        window.page.composer.edit.setPlainText(text)
         assert not window.page.composer.button.isEnabled()
         QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
         window.chat.send(text)
@@ -70,9 +70,9 @@ def test_shift_enter_starts_a_new_line_and_the_composer_grows(
     height = edit.height()
     QTest.keyClick(edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     QTest.keyClicks(edit, "two")
-    assert window.page.composer.text == "one\ntwo"
+    assert window.page.composer.edit.toPlainText() == "one\ntwo"
     assert edit.height() > height
-    window.page.composer.set_text("line\n" * 200)
+    window.page.composer.edit.setPlainText("line\n" * 200)
     assert edit.height() < window.height() / 2
     assert engine.of_kind(Generate) == []
 
@@ -91,7 +91,7 @@ def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_ready: Op
     window, engine = open_ready(num_before_gate=1)
     engine.gate.clear()
     window.chat.send("first")
-    window.page.composer.set_text("second")
+    window.page.composer.edit.setPlainText("second")
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) > 0)
     QApplication.processEvents()  # for what were sent behind it

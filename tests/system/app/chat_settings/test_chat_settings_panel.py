@@ -275,14 +275,14 @@ def test_damaged_presets_are_reported_when_the_window_opens(
 def test_the_meter_counts_while_typing_and_warns_before_sending(qtbot: QtBot, ready: Ready) -> None:
     window, engine = ready
     label = window.page.context_label
-    window.page.composer.set_text("one two three")
+    window.page.composer.edit.setPlainText("one two three")
     qtbot.waitUntil(lambda: label.text() == "3 of 64 tokens")
-    window.page.composer.set_text("word " * 80)
+    window.page.composer.edit.setPlainText("word " * 80)
     qtbot.waitUntil(
         lambda: label.text() == "2 earlier messages don't fit and won't be read · 10 of 64 tokens"
     )
     assert not engine.of_kind(Generate)
-    window.page.composer.clear()
+    window.page.composer.edit.clear()
     window.page.settings_panel.system_edit.setPlainText("a b c d")
     qtbot.waitUntil(lambda: label.text() == "4 of 64 tokens")
 
@@ -303,7 +303,7 @@ def test_an_answer_that_filled_the_context_offers_ways_to_continue(
     qtbot.waitUntil(lambda: label.text().startswith("The answer filled"))
     assert "(64 tokens). Start a new chat, or go on" in label.text()
     assert not label.property("warns")
-    window.page.composer.set_text("one two three")
+    window.page.composer.edit.setPlainText("one two three")
     qtbot.waitUntil(lambda: label.text() == f"Too long: {lack}")
     assert label.property("warns")
 
@@ -313,7 +313,7 @@ def test_the_template_page_shows_the_prompt_and_a_mistake_in_the_template(
 ) -> None:
     window, engine = ready
     settings_panel = window.page.settings_panel
-    window.page.composer.set_text("Hello")
+    window.page.composer.edit.setPlainText("Hello")
     assert settings_panel.template.text.toPlainText() == ""
     settings_panel.groups["Template"].heading.click()
     qtbot.waitUntil(lambda: settings_panel.template.text.toPlainText() == "Hello")
@@ -368,7 +368,7 @@ def test_omitted_messages_and_offloaded_layers_are_mentioned_in_the_chat(
 def test_control_enter_sends_and_another_key_regenerates(qtbot: QtBot, ready: Ready) -> None:
     window, engine = ready
     ask(qtbot, window, "one")
-    window.page.composer.set_text("two")
+    window.page.composer.edit.setPlainText("two")
     ctrl = Qt.KeyboardModifier.ControlModifier
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return, ctrl)
     qtbot.waitUntil(lambda: len(window.chat.answers) == 2 and not window.chat.is_busy)

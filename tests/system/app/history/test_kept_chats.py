@@ -197,14 +197,14 @@ def test_an_answer_is_saved_while_it_is_written(
 def test_an_unsent_message_stays_with_its_conversation(qtbot: QtBot, open_saved: OpenSaved) -> None:
     window, _ = open_saved()
     ask(qtbot, window, "one")
-    window.page.composer.set_text("half a")
+    window.page.composer.edit.setPlainText("half a")
     window.chat.new_chat()
-    assert window.page.composer.text == ""
-    window.page.composer.set_text("for a new one")
+    assert window.page.composer.edit.toPlainText() == ""
+    window.page.composer.edit.setPlainText("for a new one")
     window, _ = open_saved()
-    assert window.page.composer.text == "for a new one"
+    assert window.page.composer.edit.toPlainText() == "for a new one"
     click(window, "one")
-    assert window.page.composer.text == "half a"
+    assert window.page.composer.edit.toPlainText() == "half a"
 
 
 def test_token_cards_of_a_stored_answer_use_its_stored_steps(

@@ -267,12 +267,12 @@ def test_a_dead_engine_is_replaced_and_the_prompt_is_restored(
 
     window = open_window(start)
     wait_ready(qtbot, window)
-    window.page.composer.set_text("typed meanwhile")
+    window.page.composer.edit.setPlainText("typed meanwhile")
     engines[0].die()
     window.chat.send("precious words")
     qtbot.waitUntil(lambda: len(engines) == 2)
     wait_ready(qtbot, window)
     assert "started again" in errors(window)[0].message
-    assert "precious words" in window.page.composer.text
-    window.page.composer.clear()
+    assert "precious words" in window.page.composer.edit.toPlainText()
+    window.page.composer.edit.clear()
     assert ask(qtbot, window, "again").content.text

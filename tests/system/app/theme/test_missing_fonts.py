@@ -62,7 +62,7 @@ def test_the_window_names_missing_fonts_after_an_answer(
         return sum("Chinese" in one.text for one in window.findChildren(Notice))
 
     for count in (1, 2):
-        window.page.composer.set_text("你好？")
+        window.page.composer.edit.setPlainText("你好？")
         window.page.composer.submit()
         qtbot.waitUntil(lambda wanted=count: len(engine.of_kind(Generate)) == wanted)
         qtbot.waitUntil(lambda: not window.chat.is_busy)

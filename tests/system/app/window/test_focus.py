@@ -50,13 +50,13 @@ def test_lists_and_panels_dont_swallow_typed_text(open_ready: Open) -> None:
     box.setFocus()
     QTest.keyClicks(box, "N")
     assert box.currentIndex() == chosen
-    assert window.page.composer.text == "N"
+    assert window.page.composer.edit.toPlainText() == "N"
     window.insight.open_tree()
     assert window.insight.tree is not None
     follow = window.insight.tree.transport.follow_box
     follow.setFocus()
     QTest.keyClicks(follow, "o")
-    assert window.page.composer.text == "No"
+    assert window.page.composer.edit.toPlainText() == "No"
     follow.setFocus()
     QTest.keyClick(follow, Qt.Key.Key_Space)
-    assert window.page.composer.text == "No"
+    assert window.page.composer.edit.toPlainText() == "No"

@@ -10,8 +10,8 @@ from app.chat.conversation_view import ConversationView
 from app.chat.find.find_bar import FindBar
 from app.chat.find.finder import Finder
 from app.chat.turn_list import TurnList
+from app.state.chat import ChatState
 from app.theme.appearance import Appearance
-from medusa_core.chats.conversation import Conversation
 from tests.benchmarks.scroll_speed import long_conversation
 
 Shown = tuple[ConversationView, TurnList]
@@ -24,8 +24,9 @@ def shown(qtbot: QtBot, appearance: Appearance) -> Shown:
     qtbot.addWidget(view)
     view.resize(800, 600)
     view.show()
-    path = TurnList(view, Conversation(), appearance)
-    path.show(long_conversation(200))
+    state = ChatState()
+    path = TurnList(view, state, appearance)
+    state.show(long_conversation(200))
     view.follow_end()
     bar = view.verticalScrollBar()
     qtbot.waitUntil(lambda: view.messages[-1].is_populated and bar.value() == bar.maximum() > 0)

@@ -54,7 +54,7 @@ def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
     (attached,) = composer.files.attachments
     assert composer.files.isVisible()
     assert chip_text(attached).startswith("notes.py · ≈ ")
-    composer.set_text("What does it do?")
+    composer.edit.setPlainText("What does it do?")
     QTest.keyClick(composer.edit, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (requested,) = engine.of_kind(Generate)[-1].messages
@@ -101,11 +101,11 @@ def test_a_long_pasted_text_becomes_a_file_and_can_be_turned_back(open_ready: Op
     data = QMimeData()
     data.setText(text)
     paste(window, data)
-    assert composer.text == ""
+    assert composer.edit.toPlainText() == ""
     (attached,) = composer.files.attachments
     assert attached.text == text
     composer.files._unpack(attached, _Accepted())  # type: ignore[arg-type]
-    assert composer.text == text
+    assert composer.edit.toPlainText() == text
     assert composer.files.attachments == ()
 
 
@@ -121,10 +121,10 @@ def test_an_unsent_message_is_restored_with_its_files(
 ) -> None:
     window, _ = open_ready(Script(prefill_error="Too long."))
     attach(qtbot, window, notes)
-    window.page.composer.set_text("precious")
+    window.page.composer.edit.setPlainText("precious")
     window.page.composer.submit()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert window.page.composer.text == "precious"
+    assert window.page.composer.edit.toPlainText() == "precious"
     assert [one.name for one in window.page.composer.files.attachments] == ["notes.py"]
 
 
@@ -136,9 +136,9 @@ def test_a_message_written_during_an_answer_is_sent_after_it(
     window.chat.send("first")
     composer = window.page.composer
     for text in ("second", "and third"):
-        composer.set_text(text)
+        composer.edit.setPlainText(text)
         QTest.keyClick(composer.edit, Qt.Key.Key_Return)
-    assert composer.text == ""
+    assert composer.edit.toPlainText() == ""
     assert composer.queued_row.isVisible()
     qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 1)
     engine.gate.set()
@@ -156,11 +156,11 @@ def test_a_queued_message_can_be_edited_or_cancelled(
     engine.gate.clear()
     window.chat.send("first")
     composer = window.page.composer
-    composer.set_text("second")
+    composer.edit.setPlainText("second")
     composer.submit()
     row = composer.queued_row
     (row.edit_button if is_edited else row.cancel_button).click()
-    assert composer.text == ("second" if is_edited else "")
+    assert composer.edit.toPlainText() == ("second" if is_edited else "")
     engine.gate.set()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert len(engine.of_kind(Generate)) == 1
@@ -173,7 +173,7 @@ def test_files_are_kept_with_the_conversation(
 ) -> None:
     window, _ = open_saved()
     attach(qtbot, window, notes)
-    window.page.composer.set_text("look")
+    window.page.composer.edit.setPlainText("look")
     window.page.composer.submit()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     window, engine = open_saved()
@@ -211,10 +211,10 @@ def test_only_the_chat_whose_file_is_being_read_waits_for_it(
 
     monkeypatch.setattr(file_reader, "read_attachment", read_later)
     composer.attach([notes])
-    composer.set_text("With a file")
+    composer.edit.setPlainText("With a file")
     assert not composer.button.isEnabled()
     window.chat.new_chat()
-    composer.set_text("Meanwhile")
+    composer.edit.setPlainText("Meanwhile")
     assert composer.button.isEnabled()
     window.chat.open(first)
     assert not composer.button.isEnabled()
@@ -231,7 +231,7 @@ def test_files_of_an_unsent_message_survive_a_crash(
     window, _ = open_saved()
     ask(qtbot, window, "first")
     attach(qtbot, window, notes)
-    window.page.composer.set_text("about this")
+    window.page.composer.edit.setPlainText("about this")
     assert window.history is not None
     history, name = window.history.history, window.chat.conversation.session_id
     qtbot.waitUntil(lambda: bool(history.draft_files(name)))
@@ -239,7 +239,7 @@ def test_files_of_an_unsent_message_survive_a_crash(
     assert later.history is not None
     (info,) = later.history.history.conversations()
     later.history.open(info)
-    assert later.page.composer.text == "about this"
+    assert later.page.composer.edit.toPlainText() == "about this"
     assert [one.text for one in later.page.composer.files.attachments] == [notes.read_text()]
     later.page.composer.submit()
     qtbot.waitUntil(lambda: not later.chat.is_busy)
@@ -266,10 +266,10 @@ def test_failed_and_queued_messages_are_restored_in_the_order_written(
 ) -> None:
     window, _ = open_ready(Script(prefill_error="Too long."))
     window.chat.send("first")
-    window.page.composer.set_text("second")
+    window.page.composer.edit.setPlainText("second")
     window.page.composer.submit()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert window.page.composer.text == "first\nsecond"
+    assert window.page.composer.edit.toPlainText() == "first\nsecond"
 
 
 def test_a_cancelled_message_is_not_a_draft_any_more(
@@ -281,7 +281,7 @@ def test_a_cancelled_message_is_not_a_draft_any_more(
     window.chat.send("first")
     assert window.history is not None
     history, name = window.history.history, window.chat.conversation.session_id
-    window.page.composer.set_text("second")
+    window.page.composer.edit.setPlainText("second")
     window.page.composer.submit()
     qtbot.waitUntil(lambda: history.draft(name) == "second")
     window.page.composer.queued_row.cancel_button.click()
@@ -306,7 +306,7 @@ def test_files_dragged_over_the_text_reach_the_window_which_opens_traces(
 def test_a_chip_shows_an_ampersand_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     chips = window.page.composer.files
-    chips.add(Attachment("R&D.txt", "text/plain", "x", 1))
+    window.chat.state.attach(Attachment("R&D.txt", "text/plain", "x", 1))
     assert chips.findChildren(QToolButton)[0].shortcut().isEmpty()
 
 

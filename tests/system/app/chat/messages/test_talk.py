@@ -200,9 +200,9 @@ def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_ready: Open)
     assert user.row.copy_button.text() == COPIED
     user.view.selectAll()
     quote = next(a for a in user.menu().actions() if a.text().startswith("Quote"))
-    window.page.composer.set_text("Hm.")
+    window.page.composer.edit.setPlainText("Hm.")
     quote.trigger()
-    assert window.page.composer.text == "Hm.\n\n> one two\n\n"
+    assert window.page.composer.edit.toPlainText() == "Hm.\n\n> one two\n\n"
 
 
 def test_a_single_click_opens_no_panel_and_a_double_click_selects_a_word(

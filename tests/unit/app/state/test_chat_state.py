@@ -1,0 +1,136 @@
+"""The state of the chat, without a window."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import app.state
+from app.state.chat import ChatPhase, ChatState, Draft
+from medusa_core.api import Attachment
+from medusa_core.chats.conversation import Conversation, Turn
+from medusa_core.messages import GenerateSettings
+
+NOTES = Attachment("notes.txt", "text/plain", "one two", 7)
+CODE = Attachment("code.py", "text/x-python", "pass", 4)
+
+
+class FakeRequest:
+    """Notes what becomes of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def cancel(self) -> None:
+        self.calls.append("cancel")
+
+    def drop(self) -> None:
+        self.calls.append("drop")
+
+
+def begin(state: ChatState) -> tuple[Turn, FakeRequest]:
+    turn, request = state.conversation.ask("Hello", GenerateSettings()), FakeRequest()
+    state.begin(turn, request)  # type: ignore[arg-type]
+    return turn, request
+
+
+def test_state_needs_nothing_of_qt_but_its_core() -> None:
+    for path in Path(app.state.__file__).parent.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert {name for name in modules if name and "PySide6" in name} <= {"PySide6.QtCore"}
+
+
+def test_a_conversation_is_idle_answering_or_awaits_approval() -> None:
+    state = ChatState()
+    phases: list[ChatPhase] = []
+    state.phase_changed.connect(lambda: phases.append(state.phase))
+    turn, request = begin(state)
+    state.set_phase(turn, ChatPhase.AWAITING_APPROVAL)
+    assert state.is_busy
+    state.set_phase(turn, ChatPhase.ANSWERING)
+    state.stop()
+    assert request.calls == ["cancel"]
+    state.end(turn)
+    assert phases == [
+        ChatPhase.ANSWERING,
+        ChatPhase.AWAITING_APPROVAL,
+        ChatPhase.ANSWERING,
+        ChatPhase.IDLE,
+    ]
+
+
+def test_an_answer_goes_on_while_another_conversation_is_shown() -> None:
+    state = ChatState()
+    first = state.conversation
+    turn, request = begin(state)
+    previous: list[Conversation] = []
+    state.conversation_changed.connect(previous.append)
+    state.show(Conversation())
+    assert (state.phase, state.pending_answers) == (ChatPhase.IDLE, (turn.answer,))
+    assert state.pending_sessions == {first.session_id}
+    state.stop()
+    assert request.calls == [], "the shown one has no answer to stop"
+    # The history reads the conversation anew; the one with the answer under way is kept.
+    state.show(Conversation(session_id=first.session_id))
+    assert state.conversation is first
+    assert state.is_busy
+    assert previous[0] is first
+    state.forget(first.session_id)
+    assert (request.calls, state.phase, state.pending_answers) == (["drop"], ChatPhase.IDLE, ())
+
+
+def test_what_is_queued_joins_what_waits_and_goes_back_into_the_draft() -> None:
+    state = ChatState()
+    begin(state)
+    state.write("one ")
+    state.attach(NOTES)
+    state.queue()
+    state.write("two")
+    state.attach(CODE)
+    state.queue()
+    assert (state.queued, state.draft) == (Draft("one\n\ntwo", (NOTES, CODE)), Draft())
+    state.write("three")
+    assert state.unsent == Draft("one\n\ntwo\n\nthree", (NOTES, CODE))
+    state.unqueue()
+    assert (state.queued, state.draft) == (None, Draft("one\n\ntwo\nthree", (NOTES, CODE)))
+    assert state.take_queued() is None
+
+
+@pytest.mark.parametrize("written", ["", " ", "meanwhile"])
+def test_what_could_not_be_sent_stands_before_what_was_written_meanwhile(written: str) -> None:
+    state = ChatState()
+    state.write(written)
+    state.restore(Draft("precious", (NOTES,)))
+    expected = "precious\nmeanwhile" if written.strip() else "precious"
+    assert state.draft == Draft(expected, (NOTES,))
+
+
+def test_each_conversation_keeps_its_files() -> None:
+    state = ChatState()
+    first = state.conversation
+    state.attach(NOTES)
+    state.show(Conversation())
+    assert state.draft.attachments == ()
+    state.attach(CODE, session_id=first.session_id)  # read late
+    state.show(first)
+    assert state.draft.attachments == (NOTES, CODE)
+    state.detach(NOTES)
+    assert state.draft.attachments == (CODE,)
+
+
+def test_a_change_is_reported_once_and_only_if_it_is_one() -> None:
+    state = ChatState()
+    changes: list[str] = []
+    state.draft_changed.connect(lambda: changes.append("draft"))
+    state.queued_changed.connect(lambda: changes.append("queued"))
+    state.write("one")
+    state.write("one")
+    assert changes == ["draft"]
+    state.take_queued()
+    state.unqueue()
+    assert changes == ["draft"]
+    state.queue()
+    assert changes == ["draft", "draft", "queued"]
