@@ -80,12 +80,16 @@ class Transport(QWidget):
         self._back.clicked.connect(lambda: timeline.go(timeline.index - 1))
         self._forward.clicked.connect(lambda: timeline.go(timeline.index + 1))
         self.play_button.clicked.connect(lambda: timeline.play(not timeline.is_playing))
-        self.slider.valueChanged.connect(timeline.go)
+        self.slider.valueChanged.connect(self._choose)
         self.follow_box.clicked.connect(timeline.follow)
         timeline.moved.connect(self._show)
         timeline.grown.connect(self._show)
         timeline.track_changed.connect(self._show)
         timeline.playing_changed.connect(self._playing_changed)
+
+    def _choose(self, index: int) -> None:
+        if index != self._timeline.index:
+            self._timeline.go(index)
 
     def _playing_changed(self, on: bool) -> None:
         name = self.tr("Pause") if on else self.tr("Play")
@@ -96,10 +100,10 @@ class Transport(QWidget):
     def _show(self) -> None:
         """Show the current step of the timeline in slider and buttons."""
         timeline = self._timeline
-        self.slider.blockSignals(True)
-        self.slider.setRange(0, max(timeline.last, 0))
+        # Shrunk after the value is set: a slider that cuts its value would choose another step.
+        self.slider.setMaximum(max(timeline.last, self.slider.maximum()))
         self.slider.setValue(timeline.index)
-        self.slider.blockSignals(False)
+        self.slider.setMaximum(max(timeline.last, 0))
         for widget in (self._back, self.play_button, self._forward, self.slider):
             widget.setEnabled(timeline.last > 0)
         self.follow_box.setChecked(timeline.follows)

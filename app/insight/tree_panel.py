@@ -220,9 +220,9 @@ class TreePanel(QWidget):
         self._show_tab(PLAN if self._timeline.track is None else STEP)
 
     def _show_tab(self, tab: int) -> None:
-        self.tabs.blockSignals(True)
-        self.tabs.setCurrentIndex(tab)
-        self.tabs.blockSignals(False)
+        if tab != self.tabs.currentIndex():
+            self.tabs.setCurrentIndex(tab)  # its signal comes back here
+            return
         self._bars.setCurrentIndex(tab)
         self._words.setCurrentIndex(tab)
         self._moved()

@@ -44,6 +44,7 @@ class TreeTable(QTableWidget):
     def __init__(self, legend: Legend, parent: QWidget | None = None) -> None:
         super().__init__(0, len(COLUMNS), parent)
         self._legend = legend
+        self._chosen = -1
         self.setAccessibleName(self.tr("Nodes of the tree"))
         self.setHorizontalHeaderLabels(
             [QCoreApplication.translate("Insight", name) for name in COLUMNS]
@@ -81,18 +82,19 @@ class TreeTable(QTableWidget):
             for column, text in enumerate(cells):
                 self.setItem(row, column, QTableWidgetItem(text))
         self.clearSelection()
+        self._chosen = -1
         self.blockSignals(False)
 
     def choose(self, index: int) -> None:
-        """Select a node's row without a signal."""
-        self.blockSignals(True)
+        """Select a node's row; −1 selects none."""
+        self._chosen = index
         if index < 0:
             self.clearSelection()
         else:
             self.selectRow(index)
-        self.blockSignals(False)
 
     def _announce(self) -> None:
         rows = self.selectionModel().selectedRows()
-        if rows:
-            self.node_chosen.emit(rows[0].row())
+        if rows and rows[0].row() != self._chosen:
+            self._chosen = rows[0].row()
+            self.node_chosen.emit(self._chosen)
