@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QInputMethodEvent, QKeySequence
+from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -48,33 +48,6 @@ def test_messages_take_the_place_of_the_welcome(qtbot: QtBot, open_ready: Open) 
         assert page.conversation.isVisible()
         assert not page.empty.isVisible()
         window.chat.new_chat()
-
-
-def test_an_empty_prompt_cannot_be_sent(open_ready: Open) -> None:
-    window, engine = open_ready()
-    for text in ("", "   ", "\n\n\t"):
-        window.page.composer.edit.setPlainText(text)
-        assert not window.page.composer.button.isEnabled()
-        QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
-        window.chat.send(text)
-    assert engine.of_kind(Generate) == []
-    assert window.page.conversation.messages == ()
-
-
-def test_shift_enter_starts_a_new_line_and_the_composer_grows(
-    qtbot: QtBot, open_fake: Open
-) -> None:
-    window, engine = open_fake()
-    edit = window.page.composer.edit
-    QTest.keyClicks(edit, "one")
-    height = edit.height()
-    QTest.keyClick(edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
-    QTest.keyClicks(edit, "two")
-    assert window.page.composer.edit.toPlainText() == "one\ntwo"
-    assert edit.height() > height
-    window.page.composer.edit.setPlainText("line\n" * 200)
-    assert edit.height() < window.height() / 2
-    assert engine.of_kind(Generate) == []
 
 
 def test_a_prompt_sent_while_the_model_loads_is_answered_afterwards(
@@ -234,21 +207,3 @@ def test_the_hint_of_the_first_start_disappears_for_good(
     window, _ = open_fake()
     window.page.empty.hint_dismissed.emit()
     assert '"has_read_hint": true' in (tmp_path / "preferences.json").read_text()
-
-
-def test_enter_that_confirms_an_input_methods_word_sends_nothing(
-    qtbot: QtBot, open_ready: Open
-) -> None:
-    window, engine = open_ready()
-    edit = window.page.composer.edit
-    QApplication.sendEvent(edit, QInputMethodEvent("ni", []))
-    QTest.keyClick(edit, Qt.Key.Key_Return)
-    QTest.keyClick(edit, Qt.Key.Key_Enter)
-    assert edit.textCursor().block().layout().preeditAreaText() == "ni"
-    assert not engine.of_kind(Generate)
-    chosen = QInputMethodEvent()
-    chosen.setCommitString("你")
-    QApplication.sendEvent(edit, chosen)
-    assert edit.toPlainText() == "你"
-    QTest.keyClick(edit, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 1)

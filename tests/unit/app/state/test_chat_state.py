@@ -10,30 +10,11 @@ import pytest
 import app.state
 from app.state.chat import ChatPhase, ChatState, Draft
 from medusa_core.api import Attachment
-from medusa_core.chats.conversation import Conversation, Turn
-from medusa_core.messages import GenerateSettings
+from medusa_core.chats.conversation import Conversation
+from tests.support.window.requests import begin
 
 NOTES = Attachment("notes.txt", "text/plain", "one two", 7)
 CODE = Attachment("code.py", "text/x-python", "pass", 4)
-
-
-class FakeRequest:
-    """Notes what becomes of it."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def cancel(self) -> None:
-        self.calls.append("cancel")
-
-    def drop(self) -> None:
-        self.calls.append("drop")
-
-
-def begin(state: ChatState) -> tuple[Turn, FakeRequest]:
-    turn, request = state.conversation.ask("Hello", GenerateSettings()), FakeRequest()
-    state.begin(turn, request)  # type: ignore[arg-type]
-    return turn, request
 
 
 def test_state_needs_nothing_of_qt_but_its_core() -> None:

@@ -1,7 +1,5 @@
 """Files that go with a message, and messages that wait for an answer."""
 
-import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.compose import file_reader
 from app.chat.compose.attachment_bar import chip_text
-from app.chat.compose.composer import LONG_TEXT_CHARS
 from app.window.main_window import MainWindow
-from medusa_core.api import Attachment, read_attachment
+from medusa_core.api import Attachment
 from medusa_core.messages import Generate
 from tests.support.window.driving import ask, errors, user_messages
 from tests.support.window.fakes import LONG, Script
@@ -71,21 +67,6 @@ def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
     assert view.toPlainText() == "print('hello')\n"
 
 
-def test_a_chip_can_be_removed_and_a_file_alone_be_sent(
-    qtbot: QtBot, open_ready: Open, notes: Path
-) -> None:
-    window, engine = open_ready()
-    composer = window.page.composer
-    attach(qtbot, window, notes)
-    attach(qtbot, window, notes)
-    remove = [b for b in composer.files.findChildren(QToolButton) if "Remove" in b.toolTip()]
-    remove[-1].click()
-    assert len(composer.files.attachments) == 1
-    composer.submit()
-    qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
-
-
 def test_a_file_without_text_says_why(qtbot: QtBot, open_ready: Open, tmp_path: Path) -> None:
     window, _ = open_ready()
     path = tmp_path / "picture.png"
@@ -93,27 +74,6 @@ def test_a_file_without_text_says_why(qtbot: QtBot, open_ready: Open, tmp_path: 
     attach(qtbot, window, path)
     assert window.page.composer.files.attachments == ()
     assert errors(window)
-
-
-def test_a_long_pasted_text_becomes_a_file_and_can_be_turned_back(open_ready: Open) -> None:
-    window, _ = open_ready()
-    composer, text = window.page.composer, "word " * LONG_TEXT_CHARS
-    data = QMimeData()
-    data.setText(text)
-    paste(window, data)
-    assert composer.edit.toPlainText() == ""
-    (attached,) = composer.files.attachments
-    assert attached.text == text
-    composer.files._unpack(attached, _Accepted())  # type: ignore[arg-type]
-    assert composer.edit.toPlainText() == text
-    assert composer.files.attachments == ()
-
-
-class _Accepted:
-    """A dialog that was agreed to."""
-
-    def accept(self) -> None:
-        """Nothing is left to close."""
 
 
 def test_an_unsent_message_is_restored_with_its_files(
@@ -148,24 +108,6 @@ def test_a_message_written_during_an_answer_is_sent_after_it(
     assert not composer.queued_row.isVisible()
 
 
-@pytest.mark.parametrize("is_edited", [True, False])
-def test_a_queued_message_can_be_edited_or_cancelled(
-    is_edited: bool, qtbot: QtBot, open_ready: Open
-) -> None:
-    window, engine = open_ready(Script(answer=LONG), 2)
-    engine.gate.clear()
-    window.chat.send("first")
-    composer = window.page.composer
-    composer.edit.setPlainText("second")
-    composer.submit()
-    row = composer.queued_row
-    (row.edit_button if is_edited else row.cancel_button).click()
-    assert composer.edit.toPlainText() == ("second" if is_edited else "")
-    engine.gate.set()
-    qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert len(engine.of_kind(Generate)) == 1
-
-
 def test_files_are_kept_with_the_conversation(
     qtbot: QtBot,
     open_saved: OpenSaved,  # noqa: F811
@@ -173,8 +115,7 @@ def test_files_are_kept_with_the_conversation(
 ) -> None:
     window, _ = open_saved()
     attach(qtbot, window, notes)
-    window.page.composer.edit.setPlainText("look")
-    window.page.composer.submit()
+    window.page.composer.submit()  # a file alone
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     window, engine = open_saved()
     assert window.history is not None
@@ -184,43 +125,6 @@ def test_files_are_kept_with_the_conversation(
     assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
     (shown,) = user_messages(window)
     assert [one.name for one in shown.attachments] == ["notes.py"]
-
-
-def test_unsent_files_stay_with_their_conversation(
-    qtbot: QtBot, open_ready: Open, notes: Path
-) -> None:
-    window, _ = open_ready()
-    attach(qtbot, window, notes)
-    first = window.chat.conversation
-    window.chat.new_chat()
-    assert window.page.composer.files.attachments == ()
-    window.chat.open(first)
-    assert len(window.page.composer.files.attachments) == 1
-
-
-def test_only_the_chat_whose_file_is_being_read_waits_for_it(
-    qtbot: QtBot, open_ready: Open, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window, _ = open_ready()
-    first, composer = window.chat.conversation, window.page.composer
-    gate = threading.Event()
-
-    def read_later(path: Path) -> Attachment:
-        assert gate.wait(60)
-        return read_attachment(path)
-
-    monkeypatch.setattr(file_reader, "read_attachment", read_later)
-    composer.attach([notes])
-    composer.edit.setPlainText("With a file")
-    assert not composer.button.isEnabled()
-    window.chat.new_chat()
-    composer.edit.setPlainText("Meanwhile")
-    assert composer.button.isEnabled()
-    window.chat.open(first)
-    assert not composer.button.isEnabled()
-    gate.set()
-    qtbot.waitUntil(composer.button.isEnabled)
-    assert [one.name for one in composer.files.attachments] == ["notes.py"]
 
 
 def test_files_of_an_unsent_message_survive_a_crash(
@@ -245,20 +149,6 @@ def test_files_of_an_unsent_message_survive_a_crash(
     qtbot.waitUntil(lambda: not later.chat.is_busy)
     kept = later.history.history
     qtbot.waitUntil(lambda: kept.draft_files(name) == ())
-
-
-def test_a_file_read_late_goes_to_its_own_conversation(
-    qtbot: QtBot, open_ready: Open, notes: Path
-) -> None:
-    window, _ = open_ready()
-    first, composer = window.chat.conversation, window.page.composer
-    composer.attach([notes])
-    window.chat.new_chat()
-    reads = partial(composer.reader.is_reading, first.session_id)
-    qtbot.waitUntil(lambda: not reads(), timeout=60_000)
-    assert composer.files.attachments == ()
-    window.chat.open(first)
-    assert [one.name for one in composer.files.attachments] == ["notes.py"]
 
 
 def test_failed_and_queued_messages_are_restored_in_the_order_written(
@@ -301,13 +191,6 @@ def test_files_dragged_over_the_text_reach_the_window_which_opens_traces(
     )
     window.page.composer.edit.dragEnterEvent(event)
     assert not event.isAccepted()
-
-
-def test_a_chip_shows_an_ampersand_as_it_is(qtbot: QtBot, open_fake: Open) -> None:
-    window, _ = open_fake()
-    chips = window.page.composer.files
-    window.chat.state.attach(Attachment("R&D.txt", "text/plain", "x", 1))
-    assert chips.findChildren(QToolButton)[0].shortcut().isEmpty()
 
 
 def test_a_closed_window_stops_reading_files(qtbot: QtBot, open_fake: Open, notes: Path) -> None:
