@@ -15,6 +15,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+from medusa_core.chats.conversation import Turn
 from medusa_core.chats.history.history import History
 from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
@@ -114,9 +115,13 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
 
     # The window's own listeners came first: what is stated here, they have seen.
     chat.prompt_sent.connect(lambda conversation, _: say("asked", conversation.session_id))
-    chat.grew.connect(
-        lambda answer, steps: say("shown", answer.id, time.monotonic(), steps[-1].num_visible_bytes)
-    )
+
+    def tell_shown(turn: Turn, events: tuple[Event, ...]) -> None:
+        steps = [event for event in events if isinstance(event, StepDone)]
+        if steps:
+            say("shown", turn.answer.id, time.monotonic(), steps[-1].num_visible_bytes)
+
+    chat.answer_reported.connect(tell_shown)
     chat.ended.connect(lambda _, turn: say("ended", turn.answer.id, len(turn.answer.text)))
     chat.ended.connect(lambda *_: QTimer.singleShot(0, ask))
     window.show()
