@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -14,7 +15,6 @@ from app.history.chat_title import title_of
 from app.history.conversation_menu import ConversationMenu
 from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
-from app.history.history_watch import HistoryWatch
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
@@ -39,6 +39,7 @@ from medusa_core.chats.conversation import (
     Conversation,
     Turn,
 )
+from medusa_core.errors import StorageError
 
 T = TypeVar("T")
 
@@ -49,6 +50,44 @@ NOT_SAVED = QT_TRANSLATE_NOOP(
     "History",
     "What you write and receive stays in this window, and is saved once that is possible.",
 )
+
+
+log = logging.getLogger(__name__)
+
+_LOOK_MS = 1_000
+
+
+class HistoryWatch(QObject):
+    """Checks the database once a second, which takes about 10 µs.
+
+    Signals:
+        changed: Another process has written.
+    """
+
+    changed = Signal()
+
+    def __init__(self, history: History, parent: QObject) -> None:
+        super().__init__(parent)
+        self._history = history
+        self._timer = QTimer(self)
+        self._timer.setInterval(_LOOK_MS)
+        self._timer.timeout.connect(self.look)
+        if history.is_saved:
+            self._timer.start()
+
+    def look(self) -> None:
+        """Emit `changed` if another process has written since the last call."""
+        try:
+            has_changed = self._history.changed_elsewhere()
+        except StorageError as error:
+            log.warning("what others write can't be seen: %s", error.message)
+            return
+        if has_changed:
+            self.changed.emit()
+
+    def stop(self) -> None:
+        """Stop, before the history is closed."""
+        self._timer.stop()
 
 
 class HistoryController(QObject):

@@ -11,6 +11,8 @@ from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QInputMethodEvent, QKeyE
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
+    QLabel,
+    QPushButton,
     QSizePolicy,
     QTextEdit,
     QToolButton,
@@ -20,8 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.chat.compose.attachment_bar import AttachmentBar
 from app.chat.compose.file_reader import FileReader
-from app.chat.compose.queued_row import QueuedRow
-from app.state.chat import ChatState
+from app.state.chat import ChatState, Draft
 from app.theme.appearance import Appearance
 from app.widgets.dropping import is_model
 from app.widgets.file_dialogs import choose_files
@@ -32,6 +33,51 @@ MAX_LINES = 9
 LONG_TEXT_CHARS = 8_000
 # What an input method takes while it composes a word: they choose one, or turn a page of choices.
 _COMPOSING_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class QueuedRow(QWidget):
+    """Says what waits; hidden where nothing does.
+
+    Attributes:
+        edit_button: Brings it back into the composer.
+        cancel_button: Forgets it.
+
+    Signals:
+        edit_requested: It belongs back into the composer.
+        cancelled: It isn't to be sent.
+    """
+
+    edit_requested = Signal()
+    cancelled = Signal()
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._label = QLabel()
+        self._label.setObjectName("composerNote")
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.edit_button = QPushButton(self.tr("Edit"))
+        self.cancel_button = QPushButton(self.tr("Cancel"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(appearance.scale.px(0.5))
+        row.addWidget(self._label, 1)
+        row.addWidget(self.edit_button)
+        row.addWidget(self.cancel_button)
+        self.edit_button.clicked.connect(self.edit_requested)
+        self.cancel_button.clicked.connect(self.cancelled)
+        self.hide()
+
+    def show_queued(self, queued: Draft | None) -> None:
+        """Say what waits."""
+        self.setVisible(queued is not None)
+        if queued is not None:
+            words = " ".join(queued.text.split()) or queued.attachments[0].name
+            shown_text = self.tr("Will be sent after this answer: {words}").format(
+                words=words[:200]
+            )
+            self._label.setText(shown_text)
+            self._label.setAccessibleName(shown_text)
 
 
 class PromptEdit(QTextEdit):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,10 +10,34 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAccessible
 
 from app.chat.estimates import rendered_text
-from app.chat.messages.sentences import SentenceStream
 from app.widgets.announce import announce
 
 _FENCES = ("```", "~~~")
+
+
+# An end mark with white space behind it, or the end of a line.
+SENTENCE_END = re.compile(r"(?<=[.!?…:;])[\"'”’)\]]*\s+|\n+")
+
+
+class SentenceStream:
+    """Gives whole sentences while the text still grows."""
+
+    def __init__(self) -> None:
+        self._open = ""
+
+    def feed(self, text: str) -> tuple[str, ...]:
+        """Take more text; returns the sentences that it completed."""
+        text, start, whole = self._open + text, 0, []
+        for end in SENTENCE_END.finditer(text):
+            whole.append(text[start : end.end()].strip())
+            start = end.end()
+        self._open = text[start:]
+        return tuple(filter(None, whole))
+
+    def finish(self) -> str:
+        """The rest, which no end mark closed; may be empty."""
+        rest, self._open = self._open.strip(), ""
+        return rest
 
 
 class Announcer:

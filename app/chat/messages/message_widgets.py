@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
     QMenu,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.chat.compose.attachment_bar import AttachmentBar
 from app.chat.estimates import estimated_text_px
+from app.chat.messages.copy_button import CopyButton
 from app.chat.messages.highlights import highlight_words
-from app.chat.messages.prompt_actions import PromptActions
 from app.chat.messages.prompt_editor import PromptEditor
 from app.chat.messages.text_actions import add_text_actions
 from app.chat.messages.text_view import (
     TextView,
     plain_document,
 )
+from app.chat.messages.version_row import VersionRow
 from app.theme.appearance import Appearance
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
@@ -30,6 +32,50 @@ from medusa_core.api import Attachment
 
 # A bubble is narrower than the column, so that one sees at a glance who speaks.
 BUBBLE_SHARE = 0.86
+
+
+class PromptActions(QWidget):
+    """The row under a prompt.
+
+    Attributes:
+        copy_button: Copies it.
+        edit_button: Writes it anew.
+        versions: Moves between its versions.
+
+    Signals:
+        copy_requested: It is to go to the clipboard.
+        edit_requested: It is to be written anew.
+    """
+
+    copy_requested = Signal()
+    edit_requested = Signal()
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self.versions = VersionRow(self.tr("message"), appearance)
+        self.copy_button = CopyButton(self.tr("Copy the message"), appearance)
+        self.copy_button.clicked.connect(self.copy_requested)
+        self.edit_button = QToolButton()
+        self.edit_button.setProperty("class", "action")
+        self.edit_button.setAccessibleName(self.tr("Edit"))
+        self.edit_button.setToolTip(self.tr("Edit and send again; this version stays"))
+        self.edit_button.clicked.connect(self.edit_requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addStretch(1)
+        row.addWidget(self.versions)
+        row.addWidget(self.copy_button)
+        row.addWidget(self.edit_button)
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        side = self._appearance.scale.px(1.0)
+        self.edit_button.setIcon(self._appearance.icon("edit", self._appearance.theme.muted, 1.0))
+        self.edit_button.setIconSize(QSize(side, side))
+        self.copy_button.restyle()
+        self.versions.restyle()
 
 
 class MessageWidget(QFrame):

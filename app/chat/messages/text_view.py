@@ -28,8 +28,10 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QTextBlock,
     QTextCursor,
     QTextDocument,
+    QTextFormat,
     QTextLine,
     QTextOption,
     QWheelEvent,
@@ -37,7 +39,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
 from app.chat.messages.code_headers import CodeHeaders
-from app.chat.messages.quote_bars import quote_bars
 from app.i18n.numbers import Number
 from app.markdown.selection import Copied, Selection
 from app.theme.appearance import Appearance
@@ -50,6 +51,43 @@ OPENABLE_SCHEMES = ("http", "https")
 # A text layout takes a line as a whole, and a view all lines before it is shown.
 _MOST_CHARS, _MOST_LINES = 20_000, 1_000
 _LONG_LINE = re.compile(r"[^\n]{2000}(?=[^\n])")
+
+
+_LEVEL = QTextFormat.Property.BlockQuoteLevel
+_BAR_SHARE = 0.18  # of a level's indent
+
+
+def quote_bars(document: QTextDocument, area: QRectF, step_px: float) -> Iterator[QRectF]:
+    """Where bars stand in a part of a document.
+
+    Args:
+        document: Laid out.
+        area: The part that is drawn.
+        step_px: How far a level is indented.
+    """
+    layout = document.documentLayout()
+    block = document.findBlock(max(0, layout.hitTest(area.topLeft(), Qt.HitTestAccuracy.FuzzyHit)))
+    root = document.rootFrame()
+    while block.isValid():
+        frame = QTextCursor(block).currentFrame()
+        is_framed = frame != root
+        box = layout.frameBoundingRect(frame) if is_framed else layout.blockBoundingRect(block)
+        if box.top() > area.bottom():
+            return
+        fmt = frame.frameFormat() if is_framed else block.blockFormat()
+        # Up to the block before it, so that the bar of a quotation of several paragraphs is one.
+        gap = 0.0 if is_framed or not _goes_on(block) else fmt.toBlockFormat().topMargin()
+        for level in range(int(fmt.property(_LEVEL) or 0)):
+            x = document.rootFrame().frameFormat().leftMargin() + level * step_px
+            if block.textDirection() == Qt.LayoutDirection.RightToLeft and not is_framed:
+                x = document.size().width() - (level + _BAR_SHARE) * step_px
+            yield QRectF(x, box.top() - gap, step_px * _BAR_SHARE, box.height() + gap)
+        block = document.findBlock(frame.lastPosition()).next() if is_framed else block.next()
+
+
+def _goes_on(block: QTextBlock) -> bool:
+    before = block.previous()
+    return before.isValid() and bool(before.blockFormat().property(_LEVEL))
 
 
 class InertDocument(QTextDocument):

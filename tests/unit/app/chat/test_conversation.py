@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.messages.sentences import SentenceStream
+from app.chat.messages.announcer import SentenceStream
 from app.settings.preferences import (
     FILE_NAME,
     Preferences,
