@@ -127,8 +127,8 @@ again:
   nsExec::ExecToLog '"$INSTDIR\uv.exe" python install --no-bin --no-registry --no-progress cpython-${PYTHON}-windows-x86_64-none'
   Pop $1
   Call FindPython
-  ${If} $1 != 0
-  ${OrIf} $Python == ""
+  ; uv unpacks beside this folder and moves it: what is in its place is whole, whatever uv ends with.
+  ${IfNot} ${FileExists} "$Python\pythonw.exe"
     MessageBox MB_RETRYCANCEL|MB_ICONEXCLAMATION "Python could not be downloaded; the list behind this message says why. Is the network reachable? A mirror, an address or a folder, is named by the environment variable UV_PYTHON_INSTALL_MIRROR." /SD IDCANCEL IDRETRY again
     SetErrorLevel 4
     Abort "Python could not be downloaded."
