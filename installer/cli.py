@@ -14,7 +14,7 @@ from installer.errors import SetupError
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
 from installer.licences.command import write_licences
-from installer.package.command import add_arguments, build_packages
+from installer.package.format import add_arguments, build_packages
 from installer.process import Commands, SystemCommands
 from installer.system_packages import check_system_packages
 from installer.torch_choice import AUTO, TorchBuild

@@ -69,7 +69,7 @@ else:
     import fcntl
 
     def try_lock(file: BinaryIO) -> bool:
-        """Take the lock of an open file, if nobody else holds it; returns whether it is ours."""
+        """Lock an open file unless another process holds it; returns whether it succeeded."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

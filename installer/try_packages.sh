@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tries the packages as a newcomer gets them, in clean places, and prints sizes and times.
 #
-#   installer/try_packages.sh [--checkout] [--deb] [--wheel] [--windows] [--mirror DIR] [--work DIR] [--keep]
+#   installer/try_packages.sh [--checkout] [--deb] [--windows] [--mirror DIR] [--work DIR] [--keep]
 #
 # Each section is a file of installer/trials, whose first lines say what it needs; without one all
 # are tried. --checkout and --deb make a Debian root and must run as root.

@@ -73,7 +73,7 @@ def _run_command(
     """Run `medusa`: the program, or its installation if it isn't installed yet."""
     found = look(data, program)
     if found.kind in (Kind.FIRST, Kind.DAMAGED):
-        from installer.bootstrap.first_start import set_up
+        from installer.bootstrap.terminal import set_up
 
         if not set_up(data, program, found, agrees=agrees):
             return UNUSABLE_STATUS
@@ -101,7 +101,7 @@ def _run_window(data: ProgramData, program: Program, arguments: Sequence[str]) -
 
 def _decide(data: ProgramData, program: Program, found: Situation) -> Situation | None:
     """Let the user decide in a window, or in a terminal if no window can open."""
-    from installer.bootstrap import first_start
+    from installer.bootstrap import terminal
 
     if has_tk_screen():
         try:
@@ -113,8 +113,8 @@ def _decide(data: ProgramData, program: Program, found: Situation) -> Situation 
     if found.kind is Kind.NEWER:
         return found
     if found.kind is Kind.FAILING:
-        first_start.offer_way_out(data, program, found)
-    elif not first_start.set_up(data, program, found, agrees=False):
+        terminal.offer_way_out(data, program, found)
+    elif not terminal.set_up(data, program, found, agrees=False):
         return None
     return look(data, program)
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from installer.bootstrap.files import remove_folder, write_whole
+from installer.bootstrap.files import changed_packages, remove_folder, write_whole
 from installer.bootstrap.folders import EnvironmentFolder
 from installer.bootstrap.progress import Reporter
-from installer.bootstrap.record import changed_packages
 from installer.bootstrap.torch_source import TorchSource, find_torch
 from installer.bootstrap.uv import Uv
 from installer.errors import SetupError

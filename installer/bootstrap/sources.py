@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -25,15 +25,6 @@ _UV_VARIABLES = (
     "UV_EXTRA_INDEX_URL",
     "UV_FIND_LINKS",
 )
-# What uv's options are called where its environment gives them.
-_VARIABLES = {
-    "--no-index": "UV_OFFLINE",  # it has no variable of its own
-    "--find-links": "UV_FIND_LINKS",
-    "--default-index": "UV_DEFAULT_INDEX",
-    "--index": "UV_INDEX",
-    "--allow-insecure-host": "UV_INSECURE_HOST",
-    "--index-strategy": "UV_INDEX_STRATEGY",
-}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -42,52 +33,29 @@ class Sources:
     """Sources of packages for uv.
 
     Attributes:
-        places: as uv's options.
-        others: further variables for uv.
-        described: in a few words.
-        is_folder: nothing but a folder is looked at.
+        env: Variables for uv: each user of a computer may read command lines, and an address may
+            hold a password.
+        described: The same in a few words.
+        is_folder: Nothing but folders is looked at.
     """
 
-    places: tuple[str, ...] = ()
-    others: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
     described: str = "the public package index"
     is_folder: bool = False
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options for uv's command line, without passwords since all users can read it."""
-        words: list[str] = []
-        for name, values in self._values().items():
-            if name == "--no-index":
-                words.append(name)
-            elif not any(map(_has_password, values)):
-                words += (word for value in values for word in (name, value))
-        return tuple(words)
-
-    @property
-    def env(self) -> dict[str, str]:
-        """Variables for uv in addition to the options."""
-        hidden = {
-            name: values
-            for name, values in self._values().items()
-            if any(map(_has_password, values))
-        }
-        return {**self.others, **_as_variables(hidden)}
+        """Return what uv has no variable for."""
+        return ("--no-index",) if self.is_folder else ()
 
     def variables(self) -> dict[str, str]:
-        """Return options and variables as variables, for a uv that another program runs."""
-        return {**self.others, **_as_variables(self._values())}
+        """Return all of it for a uv that somebody else calls."""
+        return {**self.env, **({"UV_OFFLINE": "1"} if self.is_folder else {})}
 
     def with_folder(self, folder: Path) -> "Sources":
-        """Return the same with an additional folder of wheels."""
-        return replace(self, places=(*self.places, "--find-links", str(folder)))
-
-    def _values(self) -> dict[str, list[str]]:
-        """Return the values of each option."""
-        words, found = iter(self.places), dict[str, list[str]]()
-        for name in words:
-            found.setdefault(name, []).append("1" if name == "--no-index" else next(words))
-        return found
+        """Return the same, and a folder of wheels beside them."""
+        places = filter(None, (self.env.get("UV_FIND_LINKS"), _place(folder)))
+        return replace(self, env={**self.env, "UV_FIND_LINKS": ",".join(places)})
 
 
 def find_sources(
@@ -127,11 +95,11 @@ def mirror_sources(mirror: str) -> Sources:
     if (folder / "python").is_dir():
         env["UV_PYTHON_INSTALL_MIRROR"] = (folder / "python").as_uri()
     if any(folder.glob("*.whl")):
-        options = ("--no-index", "--find-links", str(folder))
-        return Sources(options, env, f"the folder {folder}", is_folder=True)
+        env["UV_FIND_LINKS"] = _place(folder)
+        return Sources(env, f"the folder {folder}", is_folder=True)
     if next(folder.glob("*/"), None) is None:
         raise SetupError(f"{folder} holds no packages (*.whl).", "Name a folder of packages.")
-    return Sources(("--default-index", folder.as_uri()), env, f"the folder {folder}")
+    return Sources({**env, "UV_DEFAULT_INDEX": folder.as_uri()}, f"the folder {folder}")
 
 
 def shown_address(address: str) -> str:
@@ -146,15 +114,9 @@ def shown_address(address: str) -> str:
         return address
 
 
-def _as_variables(values: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return uv's options as variables."""
-    between = {"--find-links": ","}
-    return {_VARIABLES[name]: between.get(name, " ").join(each) for name, each in values.items()}
-
-
-def _has_password(value: str) -> bool:
-    """Return whether an address contains a user name, password or token."""
-    return value != shown_address(value)
+def _place(folder: Path) -> str:
+    """Return a folder as uv's variable takes it, which divides places by commas."""
+    return folder.as_uri() if "," in str(folder) else str(folder)
 
 
 def _of_address(address: str) -> Sources:
@@ -172,7 +134,7 @@ def _of_address(address: str) -> Sources:
         raise SetupError(
             f"What comes from {shown} could be changed on its way.", "Use https:// for it."
         )
-    return Sources(("--default-index", address), {}, shown)
+    return Sources({"UV_DEFAULT_INDEX": address}, shown)
 
 
 def _local_folder(mirror: str) -> Path:
@@ -183,30 +145,26 @@ def _local_folder(mirror: str) -> Path:
 
 
 def _of_pip(environ: Mapping[str, str], system: str) -> Sources:
-    """Return pip's settings as uv's options."""
+    """Return pip's settings as uv's variables."""
     pip = read_pip_configuration(environ, system)
-    options: list[str] = []
-    if pip.no_index:
-        options.append("--no-index")
-    elif pip.index:
-        options += ["--default-index", pip.index]
-    for address in () if pip.no_index else pip.extra_indexes:
-        options += ["--index", address]
-    for place in pip.find_links:
-        options += ["--find-links", place]
-    for host in pip.trusted_hosts:
-        options += ["--allow-insecure-host", host]
-    if "--index" in options:
+    extra = () if pip.no_index else pip.extra_indexes
+    env = {
+        "UV_DEFAULT_INDEX": "" if pip.no_index else pip.index,
+        "UV_INDEX": " ".join(extra),
+        "UV_FIND_LINKS": ",".join(pip.find_links),
         # As pip does: every index is asked, and the versions are fixed anyway.
-        options += ["--index-strategy", "unsafe-best-match"]
-    env = {}
-    if pip.certificate and "SSL_CERT_FILE" not in environ:
-        env["SSL_CERT_FILE"] = pip.certificate
-    if pip.proxy and not {"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} & set(environ):
-        env["ALL_PROXY"] = pip.proxy
-    places = any(name in options for name in ("--no-index", "--default-index", "--index"))
-    described = "pip's configuration" if places or pip.find_links else Sources().described
-    return Sources(tuple(options), env, described, is_folder=pip.no_index)
+        "UV_INDEX_STRATEGY": "unsafe-best-match" if extra else "",
+    }
+    places = {name: value for name, value in env.items() if value}
+    others = {
+        "UV_INSECURE_HOST": " ".join(pip.trusted_hosts),
+        "SSL_CERT_FILE": "" if "SSL_CERT_FILE" in environ else pip.certificate,
+    }
+    if not {"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} & set(environ):
+        others["ALL_PROXY"] = pip.proxy
+    named = {name: value for name, value in others.items() if value}
+    described = "pip's configuration" if places else Sources().described
+    return Sources({**places, **named}, described, is_folder=pip.no_index)
 
 
 def is_near(host: str) -> bool:

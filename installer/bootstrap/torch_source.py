@@ -13,9 +13,8 @@ from pathlib import Path
 from installer.bootstrap.progress import Reporter
 from installer.bootstrap.uv import Uv
 from installer.errors import SetupError
-from installer.gpu import detect_gpus
 from installer.process import Commands
-from installer.torch_choice import AUTO, TorchBuild, TorchChoice, choose_torch
+from installer.torch_choice import AUTO, TorchBuild, TorchChoice, choose_torch, detect_gpus
 
 PROBE_TIMEOUT_S = 12.0
 OTHER_TIMEOUT_S = 120.0

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from installer.bootstrap import request
-from installer.bootstrap.first_start import NOT_SET_UP_STATUS, carry_out, confirm
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
 from installer.bootstrap.program import Program
 from installer.bootstrap.records import TORCH_CHOICES, read_current
-from installer.bootstrap.terminal import ask, model_question
+from installer.bootstrap.terminal import NOT_SET_UP_STATUS, ask, carry_out, confirm, model_question
 from installer.bootstrap.update_source import find_update
 from installer.bootstrap.version import is_newer
 from installer.console import say

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from installer.bootstrap.progress import Reporter
-from installer.bootstrap.sources import Sources, shown_address
+from installer.bootstrap.sources import Sources
 from installer.bootstrap.trouble import explain_uv
 from installer.process import Commands
 
@@ -107,9 +107,7 @@ class Uv:
 
     def _run(self, *words: str) -> None:
         command = [str(self.program), *words]
-        # No option names an address with a password, so none gets into the log.
-        shown = " ".join(map(shown_address, words))
-        self._reporter.line(f"> uv {shown} ({self.sources.described})")
+        self._reporter.line(f"> uv {' '.join(words)} ({self.sources.described})")
         output = self._commands.follow(
             command, self._env(), self._reporter.line, self._reporter.is_cancelled
         )

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from installer.console import say
-from installer.layout import Layout
+from installer.layout import Layout, program_licence
 from installer.licences.document import document, parts_of, shipped_parts
 from installer.licences.installed import installed_parts
-from installer.version import program_licence
 
 
 def licences_of(layout: Layout) -> str:

@@ -1,22 +1,23 @@
 """The Debian package: a thin one, which makes each user's environment at their first start."""
 
+from __future__ import annotations
+
+import datetime
+import re
 import shutil
+import textwrap
+from dataclasses import dataclass
+from email.utils import format_datetime
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from app.startup.qt_libraries import COMMON, WAYLAND, XCB
 from installer.console import say
 from installer.errors import CommandError, SetupError
-from installer.package.changelog import (
-    Release,
-    appstream_releases,
-    debian_changelog,
-    read_releases,
-    seconds_of,
-)
+from installer.layout import Layout, program_licence, program_licence_id, program_version
 from installer.package.format import Format, Job
 from installer.package.wheel import fill_program
 from installer.process import run_checked
-from installer.version import program_licence, program_licence_id, program_version
 
 APP_ID = "org.medusachat.MedusaChat"
 # uv's builds by Debian's names of processors.
@@ -170,3 +171,84 @@ def _build(job: Job, source: Path, seconds: int) -> None:
 
 
 SPEC = Format("deb", "for Debian and Ubuntu", build_deb)
+
+
+_HEADING = re.compile(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A version.
+
+    Attributes:
+        version: its name.
+        day: when it was made.
+        lines: what a user notices, one line a change.
+    """
+
+    version: str
+    day: datetime.date
+    lines: tuple[str, ...]
+
+
+def read_releases(layout: Layout) -> tuple[Release, ...]:
+    """Return all versions, the newest first."""
+    text = (layout.root / "docs" / "changelog.md").read_text(encoding="utf-8")
+    releases: list[Release] = []
+    for line in text.splitlines():
+        if heading := _HEADING.match(line):
+            day = datetime.date.fromisoformat(heading[2])
+            releases.append(Release(heading[1], day, ()))
+        elif line.startswith("- ") and releases:
+            last = releases[-1]
+            releases[-1] = Release(last.version, last.day, (*last.lines, line[2:].strip()))
+        elif line.startswith("  ") and releases and releases[-1].lines:  # goes on in the next line
+            last = releases[-1]
+            longer = f"{last.lines[-1]} {line.strip()}"
+            releases[-1] = Release(last.version, last.day, (*last.lines[:-1], longer))
+    return tuple(releases)
+
+
+def seconds_of(release: Release) -> int:
+    """Return noon of the release's day in seconds since 1970, the time of all packed files."""
+    noon = datetime.time(12, tzinfo=datetime.UTC)
+    return int(datetime.datetime.combine(release.day, noon).timestamp())
+
+
+def appstream_releases(releases: tuple[Release, ...]) -> str:
+    """Return the `<releases>` of an AppStream file."""
+    written = []
+    for one in releases:
+        items = "".join(f"          <li>{escape(_plain(line))}</li>\n" for line in one.lines)
+        changes = f"      <description>\n        <ul>\n{items}        </ul>\n      </description>\n"
+        head = f'    <release version="{one.version}" date="{one.day}">\n'
+        written.append(f"{head}{changes if items else ''}    </release>\n")
+    return "  <releases>\n" + "".join(written) + "  </releases>\n"
+
+
+def debian_changelog(releases: tuple[Release, ...], maintainer: str) -> str:
+    """Return the content of `debian/changelog`."""
+    entries = []
+    for one in releases:
+        lines = "\n".join(
+            textwrap.fill(
+                _plain(line),
+                78,
+                initial_indent="  * ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in one.lines
+        )
+        day = datetime.datetime.fromtimestamp(seconds_of(one), datetime.UTC)
+        entries.append(
+            f"medusa-chat ({one.version}) unstable; urgency=medium\n\n{lines}\n\n"
+            f" -- {maintainer}  {format_datetime(day)}\n"  # in English, whatever the locale
+        )
+    return "\n".join(entries)
+
+
+def _plain(line: str) -> str:
+    """Return a line without Markdown's code marks."""
+    return line.replace("`", "")

@@ -22,37 +22,28 @@ ICNS_TYPES = {
     "ic14": 512,
 }
 BANNER_SIZE = (164, 314)  # of the pictures beside the first and the last page of NSIS's installers
-# Draws argv[1] once for each size after argv[2], which is the folder of the pictures.
+# Draws argv[1] into pictures: argv[2], and so on, are FILE:WIDTH:HEIGHT. One that is no square gets
+# the icon's colour, so that the icon's edge can't be seen, and the icon in its upper part.
 _DRAW = """
-import sys
-from PySide6.QtGui import QImage, QPainter
-from PySide6.QtSvg import QSvgRenderer
-drawing = QSvgRenderer(sys.argv[1])
-assert drawing.isValid(), sys.argv[1]
-for size in map(int, sys.argv[3:]):
-    image = QImage(size, size, QImage.Format.Format_ARGB32)
-    image.fill(0)
-    painter = QPainter(image)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    drawing.render(painter)
-    painter.end()
-    assert image.save(f"{sys.argv[2]}/{size}.png")
-"""
-# Draws argv[1] in the upper part of a banner of argv[3] by argv[4] pixels: argv[2], a BMP file.
-_DRAW_BANNER = """
 import sys
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
-width, height = int(sys.argv[3]), int(sys.argv[4])
-image = QImage(width, height, QImage.Format.Format_RGB888)
-image.fill(QColor("#1f5f8b"))  # of the icon, whose edge is not to be seen
-painter = QPainter(image)
-painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-place = QRectF(width * 0.1, width * 0.2, width * 0.8, width * 0.8)
-QSvgRenderer(sys.argv[1]).render(painter, place)
-painter.end()
-assert image.save(sys.argv[2])
+drawing = QSvgRenderer(sys.argv[1])
+assert drawing.isValid(), sys.argv[1]
+for wanted in sys.argv[2:]:
+    file, width, height = wanted.rsplit(":", 2)
+    width, height = int(width), int(height)
+    is_square = width == height
+    form = QImage.Format.Format_ARGB32 if is_square else QImage.Format.Format_RGB888
+    image = QImage(width, height, form)
+    image.fill(QColor(0, 0, 0, 0) if is_square else QColor("#1f5f8b"))
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    banner = QRectF(width * 0.1, width * 0.2, width * 0.8, width * 0.8)
+    drawing.render(painter, QRectF(0, 0, width, height) if is_square else banner)
+    painter.end()
+    assert image.save(file)
 """
 
 
@@ -72,7 +63,7 @@ def draw_pictures(job: Job, sizes: tuple[int, ...]) -> dict[int, bytes]:
     folder = job.work / "pictures"
     folder.mkdir(exist_ok=True)
     wanted = sorted(set(sizes))
-    _draw(job, _DRAW, str(folder), *map(str, wanted))
+    _draw(job, *(f"{folder / str(size)}.png:{size}:{size}" for size in wanted))
     return {size: (folder / f"{size}.png").read_bytes() for size in wanted}
 
 
@@ -83,15 +74,16 @@ def draw_banner(job: Job) -> Path:
         SetupError: as `draw_pictures`.
     """
     banner = job.work / "banner.bmp"
-    _draw(job, _DRAW_BANNER, str(banner), *map(str, BANNER_SIZE))
+    width, height = BANNER_SIZE
+    _draw(job, f"{banner}:{width}:{height}")
     return banner
 
 
-def _draw(job: Job, script: str, *words: str) -> None:
+def _draw(job: Job, *pictures: str) -> None:
     compiler = tool(job, "pyside6-lrelease", "pyside6-essentials")
     python = compiler.with_name(f"python{compiler.suffix}")  # it has PySide6
     drawing = job.layout.root / "resources" / "icons" / "app.svg"
-    command = [str(python), "-c", script, str(drawing), *words]
+    command = [str(python), "-c", _DRAW, str(drawing), *pictures]
     run_checked(job.commands, command, {"QT_QPA_PLATFORM": "offscreen"})
 
 

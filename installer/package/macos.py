@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 from installer.console import say
+from installer.layout import program_version
 from installer.package.format import Format, Job
 from installer.package.icons import ICNS_TYPES, draw_pictures, icns_file
 from installer.package.wheel import fill_program
 from installer.package.windows import PYTHON
-from installer.version import program_version
 
 SOURCES = Path("installer") / "macos"
 SYSTEM = "macos-aarch64"  # PyTorch isn't made for Intel Macs any more

@@ -4,7 +4,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from installer.bootstrap.carried import carried_files
 from installer.checkout import python_with_pip
 from installer.console import say
 from installer.errors import SetupError
@@ -70,4 +69,47 @@ def fill_program(job: Job, folder: Path, system: str) -> None:
     fetch_uv(system, folder, job.commands, python_with_pip(job.commands, job.work))
 
 
+# Modules of the installer that the bootstrap imports; they need the standard library only.
+_SHARED = (
+    "__init__.py",
+    "console.py",
+    "errors.py",
+    "lock.py",
+    "process.py",
+    "torch_choice.py",
+)
+
+
+def carried_files(root: Path) -> dict[str, Path]:
+    """Return the files of PROGRAM, without the wheel and uv.
+
+    Args:
+        root: the checkout.
+
+    Returns:
+        Path of each file below PROGRAM, with slashes, and the file that it is a copy of.
+    """
+    installer = root / "installer"
+    bootstrap = installer / "bootstrap"
+    carried = {
+        "launch.py": bootstrap / "launch.py",
+        "constraints.txt": installer / "constraints.txt",
+    }
+    carried |= {f"installer/{name}": installer / name for name in _SHARED}
+    for path in sorted(bootstrap.glob("*.py")):
+        if path.name != "launch.py":
+            carried[f"installer/bootstrap/{path.name}"] = path
+    return carried
+
+
+def build_sdist(job: Job) -> Path:
+    """Build `medusa_chat-VERSION.tar.gz`.
+
+    Raises:
+        SetupError: a tool is missing and can't be fetched, or fails.
+    """
+    return build_archive(job, "sdist")
+
+
 SPEC = Format("wheel", "for pip and uv, on every system", build_wheel)
+SDIST = Format("sdist", "what the wheel is built of", build_sdist)

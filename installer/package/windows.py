@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 from installer.__main__ import SUITABLE
 from installer.console import say
 from installer.errors import CommandError, SetupError
+from installer.layout import program_version
 from installer.package.format import Format, Job
 from installer.package.icons import ICO_SIZES, draw_banner, draw_pictures, ico_file
 from installer.package.wheel import fill_program
 from installer.process import run_checked
-from installer.version import program_version
 
 SCRIPT = Path("installer") / "windows" / "medusa-chat.nsi"
 SYSTEM = "windows-x86_64"

@@ -158,7 +158,9 @@ Section "${NAME}" SectionProgram
   WriteRegDWORD HKCU "${UNINSTALL_KEY}" EstimatedSize $0
 
   FileOpen $0 "$INSTDIR\medusa.cmd" w
-  FileWrite $0 '@for /d %%p in ("%~dp0python\cpython-${PYTHON}.*") do @"%%p\python.exe" -E -s -X utf8 "%~dp0launch.py" medusa %*$\r$\n'
+  StrLen $1 "$INSTDIR\"
+  StrCpy $1 $Python "" $1
+  FileWrite $0 '@"%~dp0$1\python.exe" -E -s -X utf8 "%~dp0launch.py" medusa %*$\r$\n'
   FileClose $0
   CreateDirectory "$SMPROGRAMS\${NAME}"
   CreateShortcut "$SMPROGRAMS\${NAME}\${NAME}.lnk" "$Python\pythonw.exe" '${LAUNCH} medusa-chat' "$INSTDIR\medusa-chat.ico"

@@ -7,13 +7,13 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from installer.bootstrap.carried import carried_files
 from installer.bootstrap.first_model import FILE, FILE_BYTES, FOLDER
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted
 from installer.bootstrap.program import Program
 from installer.bootstrap.records import Settings
 from installer.layout import Layout
+from installer.package.wheel import carried_files
 from installer.process import CancelledError, Output
 from installer.torch_choice import TorchBuild, TorchChoice
 
@@ -88,6 +88,7 @@ class FakeMachine:
     Attributes:
         layout: a checkout.
         commands: everything that was run, as one string each.
+        env: variables of the last command.
         torch: what each way to ask for torch gives: the start of the requirement or option, and
             lines of packages; the first that fits.
         starts: whether the installed program can be imported.
@@ -102,6 +103,7 @@ class FakeMachine:
     def __init__(self, root: Path) -> None:
         self.layout = make_checkout(root)
         self.commands: list[str] = []
+        self.env: Mapping[str, str] = {}
         self.torch: list[tuple[str, list[str]]] = [("--torch-backend=cpu", ["torch==2.13.0+cpu"])]
         self.starts = True
         self.before: Callable[[str], None] = lambda command: None
@@ -119,7 +121,7 @@ class FakeMachine:
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
         """Answer for a dry run, a start of the program, the cache, nvidia-smi and tools."""
-        line = self._note(command)
+        line = self._note(command, env)
         if command[0] == "nvidia-smi":
             return Output(None if self.nvidia_smi is None else 0, self.nvidia_smi or "")
         if "-qm" in command:
@@ -145,7 +147,7 @@ class FakeMachine:
         is_cancelled: Callable[[], bool],
     ) -> Output:
         """Make an environment, install into one, pull the model, or run a tool."""
-        self._note(command)
+        self._note(command, env)
         if is_cancelled():
             raise CancelledError
         if self.says:
@@ -169,7 +171,8 @@ class FakeMachine:
         """The commands that contain `words`."""
         return [command for command in self.commands if words in command]
 
-    def _note(self, command: Sequence[str]) -> str:
+    def _note(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> str:
+        self.env = env or {}
         line = " ".join(command)
         self.commands.append(line)
         self.before(line)

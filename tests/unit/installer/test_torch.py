@@ -4,8 +4,7 @@ import pytest
 
 from installer.bootstrap.torch_source import chosen_torch
 from installer.errors import SetupError
-from installer.gpu import Gpu, GpuReport, detect_gpus, parse_gpus
-from installer.torch_choice import TorchBuild, choose_torch
+from installer.torch_choice import Gpu, GpuReport, TorchBuild, choose_torch, detect_gpus, parse_gpus
 from tests.support.installer.fakes import FakeMachine
 
 PASCAL = "6.1, 580.95.05, NVIDIA GeForce GTX 1080"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from installer.bootstrap.carried import carried_files
+from installer.package.wheel import carried_files
 
 ROOT = Path(__file__).resolve().parents[4]
 IMPORT_ALL = """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from installer.bootstrap import first_start, request, uninstall, update
+from installer.bootstrap import request, terminal, uninstall, update
 from installer.bootstrap.folders import ProgramData, program_data, user_folders
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.installation import Wanted
@@ -36,7 +36,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
     def note(data: ProgramData, wanted: Wanted, *_: object, **__: object) -> None:
         found.append(wanted)
 
-    monkeypatch.setattr(first_start, "install_version", note)
+    monkeypatch.setattr(terminal, "install_version", note)
     monkeypatch.setattr(request, "chosen_torch", lambda *_: NO_CARD)
     return found
 
@@ -92,7 +92,7 @@ def test_a_failed_update_says_what_still_runs(
     def fail(*_: object, **__: object) -> None:
         raise SetupError("The disk became full.", "Free some space.")
 
-    monkeypatch.setattr(first_start, "install_version", fail)
+    monkeypatch.setattr(terminal, "install_version", fail)
     with pytest.raises(SetupError, match=r"version 0\.9 still runs") as caught:
         update.update(data, program, ["--yes"])
     assert "disk became full" in caught.value.message
@@ -274,14 +274,14 @@ def test_folders_that_are_links_to_another_disk_are_named(
 def test_installing_in_a_terminal_asks_about_program_and_model(
     data: ProgramData, program: Program, made: list[Wanted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("installer.bootstrap.terminal", "installer.bootstrap.first_start"):
+    for name in ("installer.bootstrap.terminal", "installer.bootstrap.terminal"):
         monkeypatch.setattr(f"{name}.is_conversation", lambda: True)
     from installer.bootstrap.situation import look
 
     for answers, goes, model in (("n", False, False), ("y n", True, False), ("\n y", True, True)):
         left = iter(answers.split(" "))
         monkeypatch.setattr("builtins.input", lambda _, left=left: next(left))
-        assert first_start.set_up(data, program, look(data, program), agrees=False) is goes
+        assert terminal.set_up(data, program, look(data, program), agrees=False) is goes
         assert not goes or made[-1].with_model is model
     assert read_current(data) == Current()
 

@@ -4,7 +4,7 @@ import base64
 import hashlib
 from pathlib import Path
 
-from installer.bootstrap.record import changed_packages
+from installer.bootstrap.files import changed_packages
 
 BASE64 = base64.urlsafe_b64encode(hashlib.sha256(b"x").digest()).rstrip(b"=").decode()
 HEX = hashlib.sha256(b"x").hexdigest()

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 
-from installer.layout import this_repository
+from installer.layout import program_licence, program_licence_id, this_repository
 from installer.package import deb
 from installer.package.format import Job
 from installer.process import SystemCommands
-from installer.version import program_licence, program_licence_id
 from medusa_core import LICENCE, LICENCE_ID
 from medusa_core.system.components import component_licences
 

@@ -18,7 +18,7 @@ from installer.errors import SetupError
 from installer.launchers import PROGRAMS
 from installer.layout import Layout, this_repository
 from installer.package import deb
-from installer.package.changelog import debian_changelog, read_releases
+from installer.package.deb import debian_changelog, read_releases
 from installer.package.format import Job
 from installer.process import SystemCommands
 from medusa_core.__main__ import COMMANDS

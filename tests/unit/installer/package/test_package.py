@@ -9,12 +9,11 @@ from hatchling.builders.wheel import WheelBuilder
 import medusa_core
 from installer import cli
 from installer.errors import SetupError
-from installer.layout import this_repository
+from installer.layout import program_version, this_repository
 from installer.licences.installed import name_of
 from installer.package.format import Format, Job, all_formats
 from installer.package.wheel import build_archive
 from installer.process import SystemCommands, run_checked
-from installer.version import program_version
 from tests.support.installer.fakes import FakeMachine
 
 LAYOUT = this_repository()

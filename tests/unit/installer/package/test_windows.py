@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from installer.bootstrap.carried import carried_files
 from installer.errors import SetupError
 from installer.layout import this_repository
 from installer.package import windows
 from installer.package.format import Job
 from installer.package.icons import ico_file
-from installer.package.wheel import ICON
+from installer.package.wheel import ICON, carried_files
 from installer.process import SystemCommands
 from tests.support.installer.fakes import FakeMachine
 
