@@ -177,7 +177,8 @@ run_shortcut() {
 remove_silently() {
     win "$PROGRAM/Uninstall.exe" /S "_?=C:${PROGRAM#*drive_c}" || return
     called '<uninstall>' '<--yes>' '<--keep-data>'
-    rm -f "$PROGRAM/Uninstall.exe" && rmdir "$PROGRAM" && compare
+    rm -rf "$PROGRAM/Uninstall.exe"
+    [ ! -e "$PROGRAM" ] || rmdir "$PROGRAM" && compare
 }
 
 compare() {
