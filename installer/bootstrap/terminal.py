@@ -101,7 +101,7 @@ def set_up(data: ProgramData, program: Program, found: Situation, *, agrees: boo
         agrees: don't ask.
 
     Raises:
-        SetupError: nobody can be asked, or something stands in the way.
+        SetupError: nobody can be asked, or the installation isn't possible.
     """
     if found.kind is Kind.DAMAGED:
         assert found.current is not None
@@ -148,7 +148,7 @@ def carry_out(data: ProgramData, wanted: Wanted, *, agrees: bool, is_repair: boo
     """Install, and print the progress.
 
     Raises:
-        SetupError: something stands in the way.
+        SetupError: the installation isn't possible.
     """
     reporter = TerminalReporter(agrees=agrees)
     try:
@@ -162,7 +162,7 @@ def offer_way_out(data: ProgramData, program: Program, found: Situation) -> None
     """After failed starts, offer to restore the previous version, or else to repair.
 
     Raises:
-        SetupError: something stands in the way.
+        SetupError: the installation isn't possible.
     """
     assert found.current is not None
     say(
