@@ -52,7 +52,6 @@ class BatchDialog(JobDialog):
             parent: Parent widget.
         """
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Batch"))
         self.resize(appearance.scale.px(_WIDTH_EM), appearance.scale.px(_HEIGHT_EM))
         self._batches = batches
         self._model: ModelChoice | None = None
@@ -96,7 +95,7 @@ class BatchDialog(JobDialog):
         self._start()
         return True
 
-    def close_job(self) -> None:
+    def leave(self) -> None:
         """Pause a running batch at the end of the program."""
         self._timer.stop()
         if self.job is not None:

@@ -71,6 +71,11 @@ class LoadedModel(QObject):
     def status(self) -> ModelStatus:
         return self._state.status
 
+    @property
+    def model_bytes(self) -> int:
+        """Memory that the loaded model holds, and another one would free."""
+        return 0 if self.status.loaded is None else self.status.loaded.plan.model_bytes
+
     def choice_of(self, load_id: str) -> ModelChoice | None:
         """What was asked for with a request to load; None where that isn't known."""
         return self._state.choice_of(load_id)

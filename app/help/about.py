@@ -41,7 +41,6 @@ class AboutDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("about")
-        self.setWindowTitle(self.tr("About Medusa Chat"))
         what = self.tr(
             "Medusa Chat answers on this computer alone; nothing is sent anywhere. Extra heads on "
             "the model draft a tree of next tokens, one pass of the model verifies them all, and "

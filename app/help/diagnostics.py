@@ -62,7 +62,6 @@ class DiagnosticsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("diagnostics")
-        self.setWindowTitle(self.tr("Diagnostics"))
         self._examine, self._compose = examine, compose
         self.tasks = Tasks()
         self.table = RowTable(

@@ -43,7 +43,6 @@ class HelpDialog(QDialog):
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("help")
-        self.setWindowTitle(self.tr("Help"))
         self.pages = QListWidget()
         self.pages.setAccessibleName(self.tr("Pages"))
         for name in PAGES:

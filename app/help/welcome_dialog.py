@@ -32,7 +32,6 @@ class WelcomeDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("welcome")
-        self.setWindowTitle(self.tr("First steps"))
         scale = appearance.scale
         self.steps = QStackedWidget()
         for step in steps:

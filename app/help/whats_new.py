@@ -23,13 +23,12 @@ class WhatsNewDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("whatsNew")
-        self.setWindowTitle(self.tr("What’s new"))
         title = QLabel(self.tr("What’s new in Medusa Chat"))
         title.setObjectName("heroTitle")
         self.text = QTextBrowser()
         self.text.setAccessibleName(self.tr("Changes"))
         self.text.setOpenLinks(False)
-        self.text.setMarkdown("\n\n".join(map(_markdown, releases)))
+        self.show_releases(releases)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.button(QDialogButtonBox.StandardButton.Close).setText(self.tr("Close"))
         buttons.rejected.connect(self.reject)
@@ -42,6 +41,10 @@ class WhatsNewDialog(QDialog):
         column.addWidget(buttons)
         close_by_key(self)
         self.resize(scale.px(40), scale.px(30))
+
+    def show_releases(self, releases: Sequence[Release]) -> None:
+        """Show the changes of these versions."""
+        self.text.setMarkdown("\n\n".join(map(_markdown, releases)))
 
 
 def _markdown(release: Release) -> str:

@@ -125,12 +125,17 @@ class Insight(QObject):
             self.compare.deleteLater()
             self.compare = None
 
-    def toggle(self, open_panel: Callable[[], QWidget]) -> None:
-        """Open a panel, or close it if it is visible."""
-        seen = [p for p in (self.tree, self.steps, self.equilibrium) if self.docks.is_seen(p)]
-        panel = open_panel()
-        if panel in seen:
+    def is_open(self, name: str) -> bool:
+        """Whether a panel, `tree`, `steps` or `equilibrium`, is open and no other hides it."""
+        return self.docks.is_seen(self._panel(name))
+
+    def close(self, name: str) -> None:
+        """Close a panel."""
+        if (panel := self._panel(name)) is not None:
             self.docks.hide(panel)
+
+    def _panel(self, name: str) -> QWidget | None:
+        return {"tree": self.tree, "steps": self.steps, "equilibrium": self.equilibrium}[name]
 
     def open_tree(self) -> TreePanel:
         """Open the tree of a step."""
@@ -179,7 +184,7 @@ class Insight(QObject):
         self._fill_equilibrium()
         return self.equilibrium
 
-    def ask_to_compare(self) -> None:
+    def ask_to_compare(self) -> CompareDialog | None:
         """Open the comparison if the model has more than one mode."""
         loaded = self._loaded_model.status.loaded
         if loaded is not None and loaded.is_remote:
@@ -187,8 +192,8 @@ class Insight(QObject):
                 self.tr("On another machine there are no modes to compare."),
                 self.tr("Load a model of this computer for that."),
             )
-            return
-        self.open_compare()
+            return None
+        return self.open_compare()
 
     def open_compare(self) -> CompareDialog:
         """Open the comparison."""

@@ -95,7 +95,6 @@ class LibraryDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.training = training
-        self.setWindowTitle(self.tr("Models"))
         self.setAcceptDrops(True)
         self.resize(_SIZE)
         self.library = library

@@ -58,7 +58,6 @@ class ServerDialog(QDialog):
             parent: Parent widget.
         """
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Server"))
         self.resize(_SIZE)
         self._switch = switch
         self.switch = QCheckBox(self.tr("Let other programs on this computer use the model"))

@@ -37,7 +37,6 @@ class SettingsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("settings")
-        self.setWindowTitle(self.tr("Settings"))
         scale = appearance.scale
         self.names = QListWidget()
         self.names.setObjectName("settingsPages")

@@ -11,6 +11,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.desktop.folders import show_in_files
+from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.sizes import on_disk
@@ -38,7 +39,7 @@ class StoragePage(QWidget):
             appearance: Sizes.
         """
         super().__init__()
-        self._work: asyncio.Task[None] | None = None
+        self.tasks = Tasks()
         self._folders = dict(folders)
         self.size_labels: dict[Path, QLabel] = {}
         scale = appearance.scale
@@ -62,8 +63,8 @@ class StoragePage(QWidget):
 
     def measure(self) -> None:
         """Look how large the folders are; the sizes follow."""
-        if self._work is None or self._work.done():
-            self._work = asyncio.ensure_future(self._measure())
+        if not self.tasks.is_running:
+            self.tasks.start(self._measure())
 
     async def _measure(self) -> None:
         for folder, label in self.size_labels.items():

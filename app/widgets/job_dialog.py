@@ -163,6 +163,10 @@ class JobDialog(QDialog):
         self.message_label.setVisible(bool(text))
         self.message_label.setText(text)
 
+    def leave(self) -> None:
+        """Pause what runs, as the program ends."""
+        raise NotImplementedError
+
     def _begin(self) -> None:
         """Start the job of the form."""
         raise NotImplementedError

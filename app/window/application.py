@@ -137,7 +137,7 @@ class Application:
         if self._model is None:
             self.loaded_model.load()
         else:
-            self.window.dialogs.load_model(self._model, self.loaded_model.load)
+            self.window.models.load_file(self._model, self.loaded_model.load)
         self.window.serve()
 
 
@@ -174,7 +174,6 @@ def build(options: Options) -> Application:
         loaded_model,
         appearance,
         settings,
-        resources=resources,
         open_library=options.open_library or _library_opener(where),
         places=None if options.is_fresh else where,
         history=None if options.is_fresh else open_history(where.history),
@@ -247,7 +246,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
             instance.raise_requested.connect(application.window.come_to_front)
-            instance.open_requested.connect(application.window.dialogs.load_model)
+            instance.open_requested.connect(application.window.models.load_file)
         continue_or_explain(application.window, has_crashed, options.continues)
         code: int = loop.run_until_complete((work or _serve_user)(application))
     if running is not None:
@@ -276,7 +275,11 @@ def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) 
     What was open may be what made the window hang: opened by itself, it would do so again.
     """
     if has_crashed:
-        window.error_actions.report_crash()
+        history = window.history
+        window.error_actions.report_crash(
+            None if history is None else history.open_last,
+            lambda: window.pages.open("diagnostics"),
+        )
     elif continues and window.history is not None:
         window.history.open_last()
 
@@ -300,10 +303,9 @@ async def _serve_user(application: Application) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
-    application.first_paint.painted.connect(application.window.dialogs.greet_once)
+    application.first_paint.painted.connect(application.window.pages.start)
     application.first_paint.painted.connect(application.window.first_model.offer_once)
     application.first_paint.painted.connect(application.window.proposal.watch)
-    application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
     tasks = Tasks()
     tasks.start(_offer_models(application))

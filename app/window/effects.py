@@ -96,7 +96,7 @@ class ModelEffects(QObject):
 
     def _library_opened(self, library: Library) -> None:
         self._own_cache_dir = library.settings.cache_dir
-        self._settings.apply("layers")
+        library.layers_dir = self._layers_dir()
         self._settings.apply("hub")
 
     def _use_layers_dir(self) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.error_board import ErrorBoard
 from app.chat.error_card import ErrorCard
+from app.engine.loaded_model import LoadedModel
 from app.i18n.numbers import Number
+from app.settings.store import SettingsStore
 from app.state.tasks import Tasks
 from app.widgets.offload_words import here_words
 from app.widgets.sizes import speed
-from app.window.parts import WindowParts
 from medusa_core.errors import MedusaError
 from medusa_core.messages import EngineLost, Failed, cluster_of
 
@@ -36,12 +39,26 @@ class ErrorActions(QObject):
 
     restart_requested = Signal()
 
-    def __init__(self, parts: WindowParts, show_diagnostics: Callable[[], None]) -> None:
-        super().__init__(parts.window)
-        self._parts = parts
-        self._show_diagnostics = show_diagnostics
+    def __init__(
+        self,
+        errors: ErrorBoard,
+        loaded_model: LoadedModel,
+        settings: SettingsStore,
+        layers_dir: Callable[[], Path],
+    ) -> None:
+        """Begin.
+
+        Args:
+            errors: Shows the failures.
+            loaded_model: Loads what has room.
+            settings: Say where models compute.
+            layers_dir: Where layers of an offloaded model would be.
+        """
+        super().__init__()
+        self._errors, self._loaded_model, self._settings = errors, loaded_model, settings
+        self._layers_dir = layers_dir
         self._tasks = Tasks()
-        parts.chat.errors.failure_shown.connect(self.offer)
+        errors.failure_shown.connect(self.offer)
 
     def offer(self, card: ErrorCard, failed: Failed) -> None:
         """Put on a card what helps against its failure."""
@@ -50,30 +67,37 @@ class ErrorActions(QObject):
         elif failed.kind in _LACKS_MEMORY:
             self._tasks.start(self._offer_smaller(card))
 
-    def report_crash(self) -> None:
-        """The last run had no clean end: say so, and offer to go on or to look why."""
-        card = self._parts.chat.errors.show_error(
+    def report_crash(
+        self, open_last: Callable[[], object] | None, diagnose: Callable[[], object]
+    ) -> None:
+        """The last run had no clean end: say so, and offer to go on or to look why.
+
+        Args:
+            open_last: Opens the last conversation; None where none is kept.
+            diagnose: Shows the diagnostics.
+        """
+        card = self._errors.show_error(
             self.tr("Medusa Chat didn't end properly last time."),
             self.tr(
                 "Your conversations are kept. The last one isn't opened by itself, as it may be "
                 "the cause. The diagnostics may say what happened."
             ),
         )
-        if self._parts.history is not None:
-            card.add_action(self.tr("Open the last conversation"), self._parts.history.open_last)
-        card.add_action(self.tr("Show diagnostics"), self._show_diagnostics)
+        if open_last is not None:
+            card.add_action(self.tr("Open the last conversation"), open_last)
+        card.add_action(self.tr("Show diagnostics"), diagnose)
 
     async def _offer_smaller(self, card: ErrorCard) -> None:
         from medusa_core.api import offloaded_load, smaller_loads
 
-        loaded_model = self._parts.loaded_model
+        loaded_model = self._loaded_model
         loaded = loaded_model.status.loaded
-        own = self._parts.model_bytes
+        own = self._loaded_model.model_bytes
         context = 0 if loaded is None else loaded.context_tokens
-        device = self._parts.settings.values.device
+        device = self._settings.values.device
         if cluster_of(device):
             return
-        choice, layers_dir = loaded_model.choice, self._parts.layers_dir
+        choice, layers_dir = loaded_model.choice, self._layers_dir()
         try:
             for offer in await asyncio.to_thread(smaller_loads, choice, context, device, own):
                 self._add(card, offer)
@@ -88,7 +112,7 @@ class ErrorActions(QObject):
         words = self.tr("Offload it: {0}, about {1} tokens/s").format(
             here_words(offloaded.placement), speed(offloaded.tokens_per_s)
         )
-        card.add_action(words, lambda: self._parts.loaded_model.load(choice))
+        card.add_action(words, lambda: self._loaded_model.load(choice))
 
     def _add(self, card: ErrorCard, offer: LoadOffer) -> None:
         context = f"{Number(offer.context_tokens):,}"
@@ -97,4 +121,4 @@ class ErrorActions(QObject):
             if offer.format_label
             else self.tr("Load with a context of {0} tokens").format(context)
         )
-        card.add_action(words, lambda: self._parts.loaded_model.load(offer.choice))
+        card.add_action(words, lambda: self._loaded_model.load(offer.choice))

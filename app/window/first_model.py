@@ -8,11 +8,15 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from app.chat.chat_page import ChatPage
+from app.chat.controller import ChatController
+from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import error_text
 from app.models.first_model_card import FirstModelCard
+from app.settings.store import SettingsStore
 from app.state.tasks import Tasks
+from app.theme.appearance import Appearance
 from app.window.commands.command import AppCommand, Section
-from app.window.parts import WindowParts
 from medusa_core.api import FIRST_MODEL_NAME
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import first_choice
@@ -23,13 +27,35 @@ class FirstModel(QObject):
 
     Attributes:
         card: What is shown; None while nothing is.
+
+    Signals:
+        models_requested: The user wants the model manager.
     """
 
     _arrived = Signal(int)
 
-    def __init__(self, parts: WindowParts) -> None:
-        super().__init__(parts.window)
-        self._parts = parts
+    models_requested = Signal()
+
+    def __init__(
+        self,
+        page: ChatPage,
+        chat: ChatController,
+        loaded_model: LoadedModel,
+        settings: SettingsStore,
+        appearance: Appearance,
+    ) -> None:
+        """Offer nothing yet.
+
+        Args:
+            page: Shows the offer.
+            chat: Isn't disturbed while an answer is written.
+            loaded_model: Loads the model.
+            settings: Say whether it was declined.
+            appearance: Sizes.
+        """
+        super().__init__()
+        self._page, self._chat, self._loaded_model = page, chat, loaded_model
+        self._settings, self._appearance = settings, appearance
         self.card: FirstModelCard | None = None
         self._stop = threading.Event()
         self._tasks = Tasks()
@@ -39,9 +65,9 @@ class FirstModel(QObject):
         """Offer it to who chats with the demo model and hasn't declined."""
         from medusa_core.api import is_first_model_offered
 
-        values = self._parts.settings.values
+        values = self._settings.values
         is_open = not (values.has_declined_first_model or values.is_offline)
-        if is_open and self._parts.loaded_model.choice.is_demo and is_first_model_offered():
+        if is_open and self._loaded_model.choice.is_demo and is_first_model_offered():
             self.offer()
 
     def command(self) -> AppCommand:
@@ -55,17 +81,17 @@ class FirstModel(QObject):
             return
         from medusa_core.api import FIRST_MODEL_BYTES
 
-        self.card = card = FirstModelCard(FIRST_MODEL_BYTES, self._parts.appearance)
+        self.card = card = FirstModelCard(FIRST_MODEL_BYTES, self._appearance)
         card.wanted.connect(self.fetch)
         card.declined.connect(self._decline)
         card.stopped.connect(self.stop)
-        card.models_requested.connect(self._parts.commands.action("models").trigger)
+        card.models_requested.connect(self.models_requested)
         card.load_requested.connect(self._load)
-        self._parts.page.add_card(card)
+        self._page.add_card(card)
 
     def fetch(self) -> None:
         """Fetch it in the background."""
-        if self.card is not None and self._parts.settings.values.is_offline:
+        if self.card is not None and self._settings.values.is_offline:
             self.card.show_problem(self.tr("Offline mode is on: nothing is fetched."))
             return
         self._stop = threading.Event()
@@ -92,7 +118,7 @@ class FirstModel(QObject):
         assert self.card is not None
         if path is None:  # the user has ended it
             self.card.ask()
-        elif self._parts.loaded_model.choice.is_demo and not self._parts.chat.is_busy:
+        elif self._loaded_model.choice.is_demo and not self._chat.is_busy:
             self._load()
         else:
             self.card.show_ready()
@@ -106,14 +132,14 @@ class FirstModel(QObject):
         if choice.is_demo:
             self.offer()
         else:
-            self._parts.loaded_model.load(choice)
+            self._loaded_model.load(choice)
 
     def _decline(self) -> None:
-        self._parts.settings.set(has_declined_first_model=True)
+        self._settings.set(has_declined_first_model=True)
         self._close_card()
 
     def _load(self) -> None:
-        self._parts.loaded_model.load(first_choice())
+        self._loaded_model.load(first_choice())
         self._close_card()
 
     def _close_card(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QRect
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
+from PySide6.QtWidgets import QMainWindow, QSplitter
 
 from app.widgets.file_dialogs import files_folder, use_files_folder
 from medusa_core.api import read_json, replace_text
@@ -24,7 +24,7 @@ FILE_NAME = "window.json"
 _LEAST_SEEN = 80  # of a window's title, so that it can be dragged
 
 # Panels that are made when they are opened: whether each is open, and what opens it.
-Panels = Mapping[str, tuple[Callable[[], bool], Callable[[], QWidget]]]
+Panels = Mapping[str, tuple[Callable[[], bool], Callable[[], object]]]
 
 
 class WindowState:

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
 
+from app.chat.controller import ChatController
 from app.desktop.notification import DesktopNotification
 from app.desktop.notifier import Notifier
 from app.history.chat_title import title_of
-from app.window.parts import WindowParts
-from medusa_core.api import JobState
+from app.settings.store import SettingsStore
+from app.window.known_models import KnownModels
+from medusa_core.api import JobState, resources_dir
 from medusa_core.chats.conversation import Conversation, Turn
 from medusa_core.messages import StopReason
 
 if TYPE_CHECKING:
-    from app.window.dialogs import Dialogs
     from medusa_core.api import BatchJob, DownloadJob, HeadsTraining, Library
 
 LONG_ANSWER_S = 20.0
@@ -32,15 +34,23 @@ class JobNotices(QObject):
         notifier: Shows them.
     """
 
-    def __init__(self, parts: WindowParts, dialogs: Dialogs) -> None:
-        super().__init__(parts.window)
-        self._settings = parts.settings
+    def __init__(
+        self, window: QWidget, settings: SettingsStore, chat: ChatController, models: KnownModels
+    ) -> None:
+        """Begin.
+
+        Args:
+            window: Notifications are shown while another one is active.
+            settings: Say whether to notify, and what may be named.
+            chat: Whose answers are notified.
+            models: Whose downloads are.
+        """
+        super().__init__(window)
+        self._settings = settings
         self._states: dict[int, JobState] = {}
-        self.notifier = Notifier(parts.window, parts.resources / "icons" / "app.svg")
-        parts.chat.ended.connect(self._answer_ended)
-        parts.models.opened.connect(self._watch_downloads)
-        dialogs.batch_ended.connect(self._batch_ended)
-        dialogs.training_ended.connect(self._training_ended)
+        self.notifier = Notifier(window, resources_dir() / "icons" / "app.svg")
+        chat.ended.connect(self._answer_ended)
+        models.opened.connect(self._watch_downloads)
 
     def _answer_ended(self, conversation: Conversation, turn: Turn) -> None:
         answer = turn.answer
@@ -51,13 +61,15 @@ class JobNotices(QObject):
         title = self.tr("An answer is ready") if is_whole else self.tr("An answer broke off")
         self._tell(title, title_of((conversation.turns or (turn,))[0].prompt.text))
 
-    def _batch_ended(self, job: BatchJob) -> None:
+    def batch_ended(self, job: BatchJob) -> None:
+        """A batch is done, or has failed."""
         spec, state = job.spec, job.state()
         is_done = state.stage == "done"
         title = self.tr("A batch is done") if is_done else self.tr("A batch has stopped")
         self._tell(title, "" if spec is None else Path(spec.out).name)
 
-    def _training_ended(self, run: HeadsTraining) -> None:
+    def training_ended(self, run: HeadsTraining) -> None:
+        """A training is done, or has failed."""
         is_done = run.progress().stage == "done"
         title = self.tr("Heads are trained") if is_done else self.tr("A training has stopped")
         self._tell(title, run.out.name)

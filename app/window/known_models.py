@@ -9,13 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Signal
+from PySide6.QtWidgets import QWidget
 
 from app.chat.error_board import ErrorBoard
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.settings.store import SettingsStore
+from app.state.tasks import Tasks
+from app.widgets.dropping import IS_MODEL
+from app.widgets.file_dialogs import choose_gguf
 from app.widgets.matching import Entry, matching
+from app.widgets.questions import confirms
 from medusa_core.api import ContentsKind, Endpoints
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import (
@@ -35,19 +40,23 @@ class KnownModels(QObject):
     """What the header's list and the palette offer.
 
     Attributes:
+        tasks: What is imported and listed.
         library: What is installed; None until it is needed, or where there is none.
         endpoints: The other machines that the user has connected.
 
     Signals:
         opened: The library (a `Library`) is open from now on.
         changed: Other models can be changed to.
+        imported: A file or a folder was added to the library, or couldn't be.
     """
 
     opened = Signal(object)
     changed = Signal()
+    imported = Signal()
 
     def __init__(
         self,
+        window: QWidget,
         loaded_model: LoadedModel,
         settings: SettingsStore,
         errors: ErrorBoard,
@@ -57,13 +66,16 @@ class KnownModels(QObject):
         """Know the models that are always ready.
 
         Args:
+            window: Questions are asked above it.
             loaded_model: Loads them.
             settings: Remembers the last one, and which model drafts for which.
             errors: Shows what fails.
             open_library: Opens the library when it is needed first; None offers none.
             endpoints: The connected machines; None remembers none.
         """
-        super().__init__()
+        super().__init__(window)
+        self._window = window
+        self.tasks = Tasks()
         self._loaded_model, self._settings, self._errors = loaded_model, settings, errors
         self._open_library = open_library
         self.library: Library | None = None
@@ -130,6 +142,32 @@ class KnownModels(QObject):
                     item.path, offered.drafted_by(self._settings.values.draft_models)
                 )
         self.changed.emit()
+
+    def ask_for_gguf(self) -> None:
+        """Ask for a GGUF file, and load it."""
+        if file := choose_gguf(self._window):
+            self.load_file(file)
+
+    def offer_to_load(self, path: Path) -> None:
+        """Ask whether a model that was dropped or attached is to be loaded."""
+        question = QCoreApplication.translate("Library", IS_MODEL)
+        if confirms(self._window, question, str(path)):
+            self.load_file(path)
+
+    def load_file(self, path: Path, otherwise: Callable[[], object] | None = None) -> None:
+        """Take a model among those that are here, and load it.
+
+        Args:
+            path: Its file or its folder.
+            otherwise: Called where it can't be loaded, once the reason is shown.
+        """
+        self.tasks.start(self._load_file(path, otherwise))
+
+    async def _load_file(self, path: Path, otherwise: Callable[[], object] | None) -> None:
+        is_loading = await self.import_and_load(path)
+        if not is_loading and otherwise is not None:
+            otherwise()
+        self.imported.emit()
 
     async def import_and_load(self, path: Path) -> bool:
         """Take a model among those that are here, and load it; a failure is shown.

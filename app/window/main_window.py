@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,19 +34,17 @@ from app.theme.appearance import Appearance
 from app.widgets.dropping import accept_copy
 from app.widgets.typed import types_text
 from app.window.commands.table import CommandTable
-from app.window.commands.window_commands import (
-    MENU,
-    WindowCommands,
-)
-from app.window.dialogs import Dialogs
+from app.window.commands.window_commands import WindowCommands
 from app.window.effects import ModelEffects, apply_appearance, apply_to_chat, apply_to_server
 from app.window.error_actions import ErrorActions
 from app.window.first_model import FirstModel
 from app.window.geometry import Panels, WindowState
 from app.window.job_notices import JobNotices
 from app.window.known_models import KnownModels
+from app.window.pages.registry import Pages, all_pages
 from app.window.parts import WindowParts
 from app.window.proposal import Proposal
+from app.window.settings_exchange import SettingsExchange
 from medusa_core.api import Endpoints, Places, is_trace
 from medusa_core.chats.presets import Presets
 from medusa_core.loading.choice import ModelChoice
@@ -85,7 +84,7 @@ class MainWindow(QMainWindow):
         titles: Asks the model what they are about.
         learned: What drafts learn from them.
         server: Lets other programs use the model; None where it can't be.
-        dialogs: Settings, model manager and what else is around the chat.
+        pages: Settings, model manager and what else is around the chat.
         error_actions: What helps against failures.
         first_model: Offers the model of the first start where it isn't here.
         proposal: Proposes a good model to who chats with a very small one.
@@ -105,7 +104,6 @@ class MainWindow(QMainWindow):
         appearance: Appearance,
         settings: SettingsStore,
         *,
-        resources: Path,
         open_library: OpenLibrary | None = None,
         make_seed: NewSeed = new_seed,
         places: Places | None = None,
@@ -127,7 +125,7 @@ class MainWindow(QMainWindow):
         endpoints = Endpoints(config_dir)
         loaded_model.find_keys_in(config_dir)
         self.models = KnownModels(
-            loaded_model, self.settings, self.chat.errors, open_library, endpoints
+            self, loaded_model, settings, self.chat.errors, open_library, endpoints
         )
         self.memory = MemoryWatch(self.page.strip, loaded_model)
         self.insight = Insight(
@@ -145,11 +143,13 @@ class MainWindow(QMainWindow):
         if self.server is not None:
             self.server.served.connect(loaded_model.touch)
             self.server.model_wanted.connect(loaded_model.wake)
+        self.notices = JobNotices(self, settings, self.chat, self.models)
+        self.proposal = Proposal(self.page, self.models, loaded_model, settings, appearance)
+        self.first_model = FirstModel(self.page, self.chat, loaded_model, settings, appearance)
         parts = WindowParts(
             window=self,
             appearance=appearance,
-            resources=resources,
-            settings=self.settings,
+            settings=settings,
             loaded_model=loaded_model,
             models=self.models,
             page=self.page,
@@ -157,23 +157,22 @@ class MainWindow(QMainWindow):
             insight=self.insight,
             history=self.history,
             commands=self.commands,
-            presets=presets,
+            notices=self.notices,
+            proposal=self.proposal,
+            exchange=SettingsExchange(self, self.page, settings, presets, appearance),
             places=places,
             server=self.server,
         )
         self._model_effects = ModelEffects(
             settings, loaded_model, self.models, lambda: parts.layers_dir
         )
-        self.dialogs = Dialogs(parts)
-        self.error_actions = ErrorActions(parts, self.dialogs.show_diagnostics)
-        self.notices = JobNotices(parts, self.dialogs)
-        self.first_model = FirstModel(parts)
-        self.proposal = Proposal(parts)
-        self.dialogs.fetch_requested.connect(self.proposal.fetch)
-        self.commands.add((*WindowCommands(parts, self.dialogs).all(), self.first_model.command()))
-        self._state = (
-            None if places is None else WindowState(self, places.state, _panels(self.insight))
+        self.error_actions = ErrorActions(
+            self.chat.errors, loaded_model, settings, lambda: parts.layers_dir
         )
+        self.pages = Pages(parts)
+        self.commands.add(WindowCommands(parts).all())
+        self.commands.add((*self.pages.commands(), self.first_model.command()))
+        self._state = None if places is None else WindowState(self, places.state, self._panels())
         self.wants_restart = self._is_closed = False
         self._build()
         self._connect()
@@ -247,7 +246,7 @@ class MainWindow(QMainWindow):
             self._traces.finish()
         if self.history is not None:
             self.history.close()
-        self.dialogs.end_work()
+        self.pages.end()
         self.notices.notifier.close()
         self.closed.emit()
 
@@ -285,23 +284,21 @@ class MainWindow(QMainWindow):
         self.sidebar.setVisible(self.history is not None)
         split.setSizes([self._appearance.scale.px(WIDTH_EM), START_SIZE.width()])
         self.setCentralWidget(split)
-        self.page.header.fill_menu(
-            [None if name is None else self.commands.action(name) for name in MENU]
-        )
+        self.page.header.fill_menu(self.commands.menu())
         self.page.composer.setFocus()
 
     def _connect(self) -> None:
-        page, dialogs = self.page, self.dialogs
+        page, models = self.page, self.models
         self._appearance.changed.connect(page.restyle)
         self._appearance.changed.connect(self.sidebar.restyle)
         self.models.changed.connect(self._offer_models)
         self.loaded_model.chosen.connect(self._focus_message)
         self.error_actions.restart_requested.connect(self.restart)
         self.notices.notifier.clicked.connect(self.come_to_front)
-        page.empty.models_requested.connect(dialogs.show_models)
-        page.header.models_requested.connect(dialogs.show_models)
-        page.header.gguf_requested.connect(dialogs.open_gguf)
-        page.composer.model_attached.connect(dialogs.offer_to_load)
+        for asker in (page.empty, page.header, self.first_model):
+            asker.models_requested.connect(lambda: self.pages.open("models"))
+        page.header.gguf_requested.connect(models.ask_for_gguf)
+        page.composer.model_attached.connect(models.offer_to_load)
         page.settings_panel.measure.requested.connect(self.loaded_model.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
@@ -311,6 +308,14 @@ class MainWindow(QMainWindow):
         if not isinstance(focused, QLineEdit | QPlainTextEdit | QTextEdit):
             self.page.composer.setFocus()
 
+    def _panels(self) -> Panels:
+        """The panels by name: whether each is open, and what opens it."""
+        names = [page.name for page in all_pages().values() if page.is_panel]
+        return {
+            name: (partial(self.insight.is_open, name), partial(self.pages.open, name))
+            for name in names
+        }
+
     def _offer_models(self) -> None:
         by_name = sorted(self.models.choices, key=_place_and_name)
         self.page.header.offer_models(by_name, self.loaded_model.load, self.loaded_model.choice)
@@ -319,13 +324,3 @@ class MainWindow(QMainWindow):
 def _place_and_name(choice: ModelChoice) -> tuple[str, str]:
     """Models of this computer first, then each other machine's."""
     return "" if choice.remote is None else choice.note, choice.name.casefold()
-
-
-def _panels(insight: Insight) -> Panels:
-    """Insight's panels by name: whether each is open, and what opens it."""
-    docks = insight.docks
-    return {
-        "tree": (lambda: docks.is_seen(insight.tree), insight.open_tree),
-        "steps": (lambda: docks.is_seen(insight.steps), insight.open_steps),
-        "equilibrium": (lambda: docks.is_seen(insight.equilibrium), insight.open_equilibrium),
-    }

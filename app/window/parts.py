@@ -1,4 +1,4 @@
-"""The parts of the window that its commands, effects, error actions and dialogs work with."""
+"""The parts of the window, of which its commands and pages give their widgets what they need."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from app.server.server_switch import ServerSwitch
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.window.commands.table import CommandTable
+from app.window.job_notices import JobNotices
 from app.window.known_models import KnownModels
+from app.window.proposal import Proposal
+from app.window.settings_exchange import SettingsExchange
 from medusa_core.api import Places, places
-from medusa_core.chats.presets import Presets
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,6 @@ class WindowParts:
     Attributes:
         window: The window itself, as a widget: dialogs stand above it.
         appearance: Theme and sizes.
-        resources: Folder of what is shipped with the program.
         settings: The user's choices.
         loaded_model: State of the model.
         models: The models that can be changed to.
@@ -37,14 +38,15 @@ class WindowParts:
         insight: Shows how answers came to be.
         history: Keeps conversations; None where nothing is kept.
         commands: All that can be done, with its keys.
-        presets: Those of the program and of the user.
+        notices: Says what has ended while the user looks elsewhere.
+        proposal: Proposes and downloads a model.
+        exchange: Exports and imports settings.
         places: Where this user's files lie; None keeps nothing of the window.
         server: Lets other programs use the model; None where it can't be.
     """
 
     window: QWidget
     appearance: Appearance
-    resources: Path
     settings: SettingsStore
     loaded_model: LoadedModel
     models: KnownModels
@@ -53,7 +55,9 @@ class WindowParts:
     insight: Insight
     history: HistoryController | None
     commands: CommandTable
-    presets: Presets
+    notices: JobNotices
+    proposal: Proposal
+    exchange: SettingsExchange
     places: Places | None
     server: ServerSwitch | None = None
 
@@ -67,9 +71,3 @@ class WindowParts:
         """The folder for layers of models that are larger than memory."""
         chosen = self.settings.values.layers_dir
         return Path(chosen) if chosen else self.folders.layers
-
-    @property
-    def model_bytes(self) -> int:
-        """Memory that the loaded model holds, and another one would free."""
-        loaded = self.loaded_model.status.loaded
-        return 0 if loaded is None else loaded.plan.model_bytes

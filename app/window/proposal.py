@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app.chat.chat_page import ChatPage
 from app.chat.suggestions import is_small
+from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import error_text
+from app.settings.store import SettingsStore
 from app.state.tasks import Tasks
-from app.window.parts import WindowParts
+from app.theme.appearance import Appearance
+from app.window.known_models import KnownModels
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
 
@@ -32,9 +36,26 @@ class Proposal(QObject):
         card: The shown card; None if none is shown.
     """
 
-    def __init__(self, parts: WindowParts) -> None:
-        super().__init__(parts.window)
-        self._parts = parts
+    def __init__(
+        self,
+        page: ChatPage,
+        models: KnownModels,
+        loaded_model: LoadedModel,
+        settings: SettingsStore,
+        appearance: Appearance,
+    ) -> None:
+        """Propose nothing yet.
+
+        Args:
+            page: Shows the proposal.
+            models: Opens the library.
+            loaded_model: Loads the model.
+            settings: Remember how fast downloads were.
+            appearance: Sizes.
+        """
+        super().__init__()
+        self._page, self._models, self._loaded_model = page, models, loaded_model
+        self._settings, self._appearance = settings, appearance
         self.card: ProposalCard | None = None
         self._offer: PairOffer | None = None
         self._job_id = -1
@@ -42,20 +63,18 @@ class Proposal(QObject):
         self._bytes_per_s = 0.0
         self._has_looked = False
         self._tasks = Tasks()
-        parts.models.opened.connect(
-            lambda library: library.downloads.subscribe(self._take_download)
-        )
+        models.opened.connect(lambda library: library.downloads.subscribe(self._take_download))
 
     def watch(self) -> None:
         """Propose a model once, as soon as a small one is loaded."""
-        self._parts.loaded_model.chosen.connect(self._look_once)
+        self._loaded_model.chosen.connect(self._look_once)
         self._look_once()
 
     def fetch(self, offer: PairOffer) -> None:
         """Download a model in the background, then offer to load it."""
         from medusa_core.api import JobState
 
-        library = self._parts.models.open_library()
+        library = self._models.open_library()
         if library is None:
             return
         if self._offer != offer or self.card is None:
@@ -66,14 +85,14 @@ class Proposal(QObject):
             if job.state is JobState.FAILED:
                 library.downloads.resume(job.id)
         except MedusaError as error:  # a full disk, which can't hold the list of downloads
-            self._parts.chat.errors.show_error(error.message, error.hint)
+            self._page.errors.show_error(error.message, error.hint)
             return
         self._job_id = job.id
-        self._parts.page.add_card(self.card)
+        self._page.add_card(self.card)
         self.card.show_job(job)
 
     def _look_once(self) -> None:
-        loaded_model = self._parts.loaded_model
+        loaded_model = self._loaded_model
         loaded = loaded_model.status.loaded
         if (
             self._has_looked
@@ -88,18 +107,18 @@ class Proposal(QObject):
         """Find a model to propose, unless a larger one is installed; a failure is only logged."""
         from app.models.suggestion import expected_speed, proposed
 
-        library = self._parts.models.open_library()
+        library = self._models.open_library()
         if library is None or self.card is not None:
             return
         try:
             if any(item.nbytes >= _LARGE_BYTES for item in await library.installed()):
                 return  # the user knows how to have larger models
-            budget = await library.budget(self._parts.model_bytes)
+            budget = await library.budget(self._loaded_model.model_bytes)
             offer = proposed(library.catalog(), budget)
             if offer is None or self.card is not None:
                 return
             card = self._make_card(offer)
-            self._parts.page.empty.show_card(card)
+            self._page.empty.show_card(card)
             if library.settings.is_offline:
                 card.say_offline()
                 return
@@ -110,14 +129,14 @@ class Proposal(QObject):
 
     @property
     def _speed(self) -> float:
-        return 1e6 * self._parts.settings.values.download_mb_per_s
+        return 1e6 * self._settings.values.download_mb_per_s
 
     def _make_card(self, offer: PairOffer) -> ProposalCard:
         from app.models.proposal_card import ProposalCard
 
         self._close()
         self._offer = offer
-        self.card = card = ProposalCard(offer, self._parts.appearance)
+        self.card = card = ProposalCard(offer, self._appearance)
         card.download_requested.connect(lambda: self.fetch(offer))
         card.cancelled.connect(self._cancel)
         card.load_requested.connect(self._load)
@@ -125,7 +144,7 @@ class Proposal(QObject):
         return card
 
     def _cancel(self) -> None:
-        library = self._parts.models.library
+        library = self._models.library
         if library is not None:
             library.downloads.cancel(self._job_id)
         self._close()
@@ -136,7 +155,7 @@ class Proposal(QObject):
         if job.state is JobState.DOWNLOADING and job.bytes_per_s:
             self._bytes_per_s = job.bytes_per_s
         if job.state is JobState.READY and self._bytes_per_s:
-            self._parts.settings.set(download_mb_per_s=round(self._bytes_per_s / 1e6, 1))
+            self._settings.set(download_mb_per_s=round(self._bytes_per_s / 1e6, 1))
         if job.id != self._job_id or self.card is None:
             return
         if job.state is JobState.READY:
@@ -148,13 +167,13 @@ class Proposal(QObject):
 
     async def _offer_to_load(self, pair: Pair) -> None:
         """Add the downloaded model to the list of installed models, and offer to load it."""
-        models = self._parts.models
+        models = self._models
         library = models.library
         assert library is not None  # it has fetched the model
         try:
             installed = await library.installed()
         except MedusaError as error:
-            self._parts.chat.errors.show_error(error.message, error.hint)
+            self._page.errors.show_error(error.message, error.hint)
             return
         models.list_installed(library, installed)
         names = {pair.model, f"{pair.model}/{PurePosixPath(pair.file).stem}"}
@@ -167,8 +186,8 @@ class Proposal(QObject):
 
     def _load(self) -> None:
         if self._choice is not None:
-            self._parts.loaded_model.load(self._choice)
-            self._parts.page.composer.setFocus()
+            self._loaded_model.load(self._choice)
+            self._page.composer.setFocus()
         self._close()
 
     def _close(self) -> None:

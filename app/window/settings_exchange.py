@@ -6,15 +6,19 @@ import logging
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QWidget
 
+from app.chat.chat_page import ChatPage
 from app.chat.error_card import ErrorCard
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.settings.exchange import SettingsImport, plan_import, settings_of
 from app.settings.import_dialog import ImportSettingsDialog
+from app.settings.store import SettingsStore
+from app.theme.appearance import Appearance
 from app.widgets.file_dialogs import choose_file, choose_save_path
-from app.window.parts import WindowParts
 from medusa_core.api import NOT_EXPORTED, read_settings_file, write_settings_file
+from medusa_core.chats.presets import Presets
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
@@ -30,30 +34,46 @@ class SettingsExchange(QObject):
         dialog: Shows what an import would change; None before one was asked for.
     """
 
-    def __init__(self, parts: WindowParts) -> None:
-        super().__init__(parts.window)
-        self._parts = parts
+    def __init__(
+        self,
+        window: QWidget,
+        page: ChatPage,
+        settings: SettingsStore,
+        presets: Presets,
+        appearance: Appearance,
+    ) -> None:
+        """Begin.
+
+        Args:
+            window: Dialogs stand above it.
+            page: Shows what came of it.
+            settings: What is exported and changed.
+            presets: The same.
+            appearance: Sizes.
+        """
+        super().__init__(window)
+        self._window, self._page, self._appearance = window, page, appearance
+        self._settings, self._presets = settings, presets
         self.dialog: ImportSettingsDialog | None = None
 
     def ask_to_export(self) -> None:
         """Ask where settings go, and write them."""
         title = self.tr("Export settings")
-        path, _ = choose_save_path(self._parts.window, title, _NAME, self.tr(FILES))
+        path, _ = choose_save_path(self._window, title, _NAME, self.tr(FILES))
         if path is not None and self.export_to(path):
             self._say(self.tr("Settings and presets are in {0}.").format(path), NOT_EXPORTED)
 
     def ask_to_import(self) -> None:
         """Ask for a file of settings, and show what it would change."""
-        if path := choose_file(self._parts.window, self.tr("Import settings"), self.tr(FILES)):
+        if path := choose_file(self._window, self.tr("Import settings"), self.tr(FILES)):
             self.offer(path)
 
     def export_to(self, path: Path) -> bool:
         """Write settings to a file; False, and told, where that fails."""
-        parts = self._parts
         try:
-            write_settings_file(settings_of(parts.settings.values, parts.presets), path)
+            write_settings_file(settings_of(self._settings.values, self._presets), path)
         except MedusaError as error:
-            parts.chat.errors.show_error(error.message, error.hint)
+            self._page.errors.show_error(error.message, error.hint)
             return False
         return True
 
@@ -62,24 +82,22 @@ class SettingsExchange(QObject):
         planned = self._planned(path)
         if planned is None:
             return
-        parts = self._parts
-        self.dialog = ImportSettingsDialog(path.name, planned, parts.appearance, parts.window)
+        self.dialog = ImportSettingsDialog(path.name, planned, self._appearance, self._window)
         self.dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.dialog.accepted.connect(lambda: self._import(planned))
         self.dialog.open()
 
     def _planned(self, path: Path, *, replaces: bool = False) -> SettingsImport | None:
-        parts = self._parts
         try:
             found = read_settings_file(path)
-            return plan_import(found, parts.settings.values, parts.presets, replaces=replaces)
+            return plan_import(found, self._settings.values, self._presets, replaces=replaces)
         except MedusaError as error:
-            parts.chat.errors.show_error(error.message, error.hint)
+            self._page.errors.show_error(error.message, error.hint)
             return None
 
     def _import(self, planned: SettingsImport) -> None:
         """Save what is there, then take over what was shown."""
-        folder = self._parts.settings.folder
+        folder = self._settings.folder
         before = None if folder is None else folder / _BEFORE
         if before is not None and not self.export_to(before):
             return
@@ -95,17 +113,16 @@ class SettingsExchange(QObject):
 
     def _take(self, planned: SettingsImport) -> bool:
         """Take presets over, then choices, which can't fail; False, and told, where that fails."""
-        parts = self._parts
         try:
-            parts.presets.replace_own(planned.presets, planned.new_chats)
+            self._presets.replace_own(planned.presets, planned.new_chats)
         except MedusaError as error:
-            parts.chat.errors.show_error(error.message, error.hint)
+            self._page.errors.show_error(error.message, error.hint)
             return False
-        parts.settings.set(**planned.preferences)
-        panel = parts.page.settings_panel
+        self._settings.set(**planned.preferences)
+        panel = self._page.settings_panel
         panel.presets.show_settings(panel.settings())
         log.info("settings were imported: %s", ", ".join(planned.preferences) or "presets")
         return True
 
     def _say(self, message: str, hint: str) -> ErrorCard:
-        return self._parts.chat.errors.show_error(message, engine_text(hint))
+        return self._page.errors.show_error(message, engine_text(hint))

@@ -4,10 +4,6 @@
 <context>
     <name>AboutDialog</name>
     <message>
-        <source>About Medusa Chat</source>
-        <translation>Über Medusa Chat</translation>
-    </message>
-    <message>
         <source>Medusa Chat answers on this computer alone; nothing is sent anywhere. Extra heads on the model draft a tree of next tokens, one pass of the model verifies them all, and in exact mode the text is what the model alone would have written.</source>
         <translation>Medusa Chat antwortet allein auf diesem Computer; nichts wird verschickt. Zusatzköpfe am Modell entwerfen einen Baum der nächsten Token, ein Durchlauf des Modells prüft alle, und im exakten Modus ist der Text genau der, den das Modell allein geschrieben hätte.</translation>
     </message>
@@ -298,10 +294,6 @@
 </context>
 <context>
     <name>BatchDialog</name>
-    <message>
-        <source>Batch</source>
-        <translation>Stapel</translation>
-    </message>
     <message>
         <source>Unload the model that answers in the chat</source>
         <translation>Das Modell, das im Gespräch antwortet, entladen</translation>
@@ -1128,10 +1120,6 @@
 <context>
     <name>DiagnosticsDialog</name>
     <message>
-        <source>Diagnostics</source>
-        <translation>Diagnose</translation>
-    </message>
-    <message>
         <source>Checks</source>
         <translation>Prüfungen</translation>
     </message>
@@ -1202,61 +1190,6 @@
     <message>
         <source>Save report</source>
         <translation>Bericht speichern</translation>
-    </message>
-</context>
-<context>
-    <name>Dialogs</name>
-    <message>
-        <source>Conversations</source>
-        <translation>Gespräche</translation>
-    </message>
-    <message>
-        <source>Models</source>
-        <translation>Modelle</translation>
-    </message>
-    <message>
-        <source>Settings</source>
-        <translation>Einstellungen</translation>
-    </message>
-    <message>
-        <source>State</source>
-        <translation>Zustand</translation>
-    </message>
-    <message>
-        <source>Logs</source>
-        <translation>Protokolle</translation>
-    </message>
-    <message>
-        <source>No file manager opens the folder.</source>
-        <translation>Keine Dateiverwaltung öffnet den Ordner.</translation>
-    </message>
-    <message>
-        <source>It is {0}.</source>
-        <translation>Es ist {0}.</translation>
-    </message>
-    <message>
-        <source>A file is answered by a model of this computer.</source>
-        <translation>Eine Datei beantwortet ein Modell dieses Computers.</translation>
-    </message>
-    <message>
-        <source>Load one first: another machine&apos;s models answer in the chat alone.</source>
-        <translation>Laden Sie zuerst eines: Modelle anderer Rechner antworten nur im Chat.</translation>
-    </message>
-    <message>
-        <source>Training</source>
-        <translation>Training</translation>
-    </message>
-    <message>
-        <source>Load their model under Models to use them.</source>
-        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
-    </message>
-    <message>
-        <source>Models…</source>
-        <translation>Modelle…</translation>
-    </message>
-    <message>
-        <source>Batch</source>
-        <translation>Stapel</translation>
     </message>
 </context>
 <context>
@@ -6924,10 +6857,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>HelpDialog</name>
     <message>
-        <source>Help</source>
-        <translation>Hilfe</translation>
-    </message>
-    <message>
         <source>Pages</source>
         <translation>Seiten</translation>
     </message>
@@ -8412,10 +8341,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>LibraryDialog</name>
     <message>
-        <source>Models</source>
-        <translation>Modelle</translation>
-    </message>
-    <message>
         <source>Offline: nothing leaves this computer</source>
         <translation>Offline: nichts verlässt diesen Computer</translation>
     </message>
@@ -8734,6 +8659,101 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>From {low} to {high}.</source>
         <translation>Von {low} bis {high}.</translation>
+    </message>
+</context>
+<context>
+    <name>Pages</name>
+    <message>
+        <source>About Medusa Chat</source>
+        <translation>Über Medusa Chat</translation>
+    </message>
+    <message>
+        <source>Batch</source>
+        <translation>Stapel</translation>
+    </message>
+    <message>
+        <source>A file is answered by a model of this computer.</source>
+        <translation>Eine Datei beantwortet ein Modell dieses Computers.</translation>
+    </message>
+    <message>
+        <source>Load one first: another machine&apos;s models answer in the chat alone.</source>
+        <translation>Laden Sie zuerst eines: Modelle anderer Rechner antworten nur im Chat.</translation>
+    </message>
+    <message>
+        <source>Compare</source>
+        <translation>Vergleichen</translation>
+    </message>
+    <message>
+        <source>Compare two modes…</source>
+        <translation>Zwei Arten vergleichen…</translation>
+    </message>
+    <message>
+        <source>Diagnostics</source>
+        <translation>Diagnose</translation>
+    </message>
+    <message>
+        <source>Equilibrium</source>
+        <translation>Gleichgewicht</translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation>Hilfe</translation>
+    </message>
+    <message>
+        <source>Load their model under Models to use them.</source>
+        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
+    </message>
+    <message>
+        <source>Models…</source>
+        <translation>Modelle…</translation>
+    </message>
+    <message>
+        <source>Training</source>
+        <translation>Training</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Find a command</source>
+        <translation>Befehl suchen</translation>
+    </message>
+    <message>
+        <source>Server</source>
+        <translation>Server</translation>
+    </message>
+    <message>
+        <source>Conversations</source>
+        <translation>Gespräche</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>Zustand</translation>
+    </message>
+    <message>
+        <source>Logs</source>
+        <translation>Protokolle</translation>
+    </message>
+    <message>
+        <source>Steps</source>
+        <translation>Schritte</translation>
+    </message>
+    <message>
+        <source>Tree</source>
+        <translation>Baum</translation>
+    </message>
+    <message>
+        <source>First steps</source>
+        <translation>Erste Schritte</translation>
+    </message>
+    <message>
+        <source>What’s new</source>
+        <translation>Neuigkeiten</translation>
     </message>
 </context>
 <context>
@@ -9202,10 +9222,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 </context>
 <context>
     <name>ServerDialog</name>
-    <message>
-        <source>Server</source>
-        <translation>Server</translation>
-    </message>
     <message>
         <source>Let other programs on this computer use the model</source>
         <translation>Andere Programme auf diesem Computer dürfen das Modell nutzen</translation>
@@ -10195,10 +10211,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>SettingsDialog</name>
     <message>
-        <source>Settings</source>
-        <translation>Einstellungen</translation>
-    </message>
-    <message>
         <source>Pages</source>
         <translation>Seiten</translation>
     </message>
@@ -11105,10 +11117,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>WelcomeDialog</name>
     <message>
-        <source>First steps</source>
-        <translation>Erste Schritte</translation>
-    </message>
-    <message>
         <source>Back</source>
         <translation>Zurück</translation>
     </message>
@@ -11146,10 +11154,6 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
 </context>
 <context>
     <name>WhatsNewDialog</name>
-    <message>
-        <source>What’s new</source>
-        <translation>Neuigkeiten</translation>
-    </message>
     <message>
         <source>What’s new in Medusa Chat</source>
         <translation>Neuigkeiten in Medusa Chat</translation>
@@ -11222,8 +11226,12 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
         <translation>Einstellungen dieses Gesprächs</translation>
     </message>
     <message>
-        <source>Models…</source>
-        <translation>Modelle…</translation>
+        <source>No file manager opens the folder.</source>
+        <translation>Keine Dateiverwaltung öffnet den Ordner.</translation>
+    </message>
+    <message>
+        <source>It is {0}.</source>
+        <translation>Es ist {0}.</translation>
     </message>
     <message>
         <source>Open a GGUF file…</source>
@@ -11234,28 +11242,8 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
         <translation>Geschwindigkeit dieses Modells neu messen</translation>
     </message>
     <message>
-        <source>Server…</source>
-        <translation>Server…</translation>
-    </message>
-    <message>
         <source>List of conversations</source>
         <translation>Liste der Gespräche</translation>
-    </message>
-    <message>
-        <source>Tree</source>
-        <translation>Baum</translation>
-    </message>
-    <message>
-        <source>Steps</source>
-        <translation>Schritte</translation>
-    </message>
-    <message>
-        <source>Equilibrium</source>
-        <translation>Gleichgewicht</translation>
-    </message>
-    <message>
-        <source>Compare two modes…</source>
-        <translation>Zwei Arten vergleichen…</translation>
     </message>
     <message>
         <source>Open a trace…</source>
@@ -11282,32 +11270,12 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
         <translation>Hell oder dunkel</translation>
     </message>
     <message>
-        <source>Find a command…</source>
-        <translation>Befehl suchen…</translation>
-    </message>
-    <message>
-        <source>Settings…</source>
-        <translation>Einstellungen…</translation>
-    </message>
-    <message>
         <source>Export settings…</source>
         <translation>Einstellungen exportieren…</translation>
     </message>
     <message>
         <source>Import settings…</source>
         <translation>Einstellungen importieren…</translation>
-    </message>
-    <message>
-        <source>First steps…</source>
-        <translation>Erste Schritte…</translation>
-    </message>
-    <message>
-        <source>What’s new…</source>
-        <translation>Neuigkeiten…</translation>
-    </message>
-    <message>
-        <source>Diagnostics…</source>
-        <translation>Diagnose…</translation>
     </message>
     <message>
         <source>Open the data folder</source>
@@ -11318,24 +11286,12 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
         <translation>Protokollordner öffnen</translation>
     </message>
     <message>
-        <source>Help</source>
-        <translation>Hilfe</translation>
-    </message>
-    <message>
-        <source>About Medusa Chat</source>
-        <translation>Über Medusa Chat</translation>
-    </message>
-    <message>
         <source>Close the window</source>
         <translation>Fenster schließen</translation>
     </message>
     <message>
         <source>Quit</source>
         <translation>Beenden</translation>
-    </message>
-    <message>
-        <source>Batch…</source>
-        <translation>Stapel…</translation>
     </message>
 </context>
 </TS>

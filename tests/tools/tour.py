@@ -22,12 +22,14 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.__main__ import leave
 from app.insight.track import Track
 from app.models.library_dialog import LibraryDialog
+from app.server.server_dialog import ServerDialog
 from app.theme.appearance import ThemeChoice
 from app.window.application import (
     Application,
     Options,
     run,
 )
+from app.window.pages.registry import all_pages
 from medusa_core.api import Budget, HubSettings, Library
 from medusa_core.chats.conversation import (
     Answer,
@@ -45,6 +47,7 @@ INDEX = "index.json"
 POLL_S = 0.01
 # For layouts and paints that follow a change.
 SETTLE_S = 0.15
+PAGE_SETTLE_S = 0.6  # for pages that look something up
 LOAD_TIMEOUT_S = 600.0
 ANSWER_TIMEOUT_S = 600.0
 STREAMED_STEPS = 12
@@ -103,11 +106,6 @@ def _tooltip() -> QWidget | None:
     """The tooltip that is shown."""
     shown = (widget for widget in QApplication.topLevelWidgets() if widget.isVisible())
     return next((w for w in shown if w.metaObject().className() == "QTipLabel"), None)
-
-
-def _windows() -> set[QWidget]:
-    """The windows that are shown."""
-    return {one for one in QApplication.topLevelWidgets() if one.isVisible() and one.isWindow()}
 
 
 def _free_port() -> int:
@@ -207,6 +205,7 @@ class Tour:
         await self._visit_models()
         await self._visit_server()
         await self._visit_streamed()
+        await self.visit_pages()
 
     async def _begin(self) -> None:
         """Wait for the model, and let it learn nothing: prompts come again."""
@@ -235,16 +234,6 @@ class Tour:
         await self._show_panel()
         chat.open(_written())
         await self._take("written", settle_s=0.6)
-        for screen, show in (
-            ("settings", window.dialogs.show_settings),
-            ("palette", window.dialogs.show_palette),
-        ):
-            before = _windows()
-            show()
-            await self._until(lambda before=before: bool(_windows() - before), LOAD_TIMEOUT_S)
-            (dialog,) = _windows() - before
-            await self._take(screen, widget=dialog)
-            dialog.close()
         chat.new_chat()
 
     async def _show_panel(self) -> None:
@@ -332,19 +321,30 @@ class Tour:
 
     async def _show_models(self) -> LibraryDialog:
         """Show downloadable models."""
-        self._app.window.dialogs.show_models()
-        dialog = self._app.window.dialogs.models
+        self._app.window.pages.open("models")
+        dialog = self._app.window.pages.find(LibraryDialog)
         assert dialog is not None
         await self._until(lambda: dialog.discover.details.choice is not None, LOAD_TIMEOUT_S)
         await self._take("models-discover", widget=dialog)
         return dialog
 
+    async def visit_pages(self) -> set[str]:
+        """All pages that no story has led to, with nothing chosen; returns what was taken."""
+        pages = self._app.window.pages
+        taken = {picture.screen for picture in self._pictures}
+        for name, page in all_pages().items():
+            if name not in taken and (widget := pages.open(name)) is not None:
+                await self._take(name, PAGE_SETTLE_S, None if page.is_panel else widget)
+                if not page.is_panel:
+                    widget.close()
+        return {picture.screen for picture in self._pictures}
+
     async def _visit_server(self) -> None:
         """The server, with requests of a program that this is itself."""
         window = self._app.window
         window.settings.set(server_port=float(_free_port()))
-        window.dialogs.show_server()
-        dialog, server = window.dialogs.server, window.server
+        window.pages.open("server")
+        dialog, server = window.pages.find(ServerDialog), window.server
         assert dialog is not None
         assert server is not None
         await self._take("server-off", widget=dialog)
@@ -405,7 +405,7 @@ class Tour:
         """Save a screen in every theme; with nothing to wait for, at the same moment in all."""
         answers = self._app.window.chat.answers
         for theme in self._themes:
-            self._app.appearance.use(theme)
+            self._app.window.settings.set(theme=theme.value)
             if settle_s:
                 await asyncio.sleep(settle_s)
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)

@@ -29,6 +29,7 @@ class AppCommand:
         section: What it is about.
         run: Does it.
         keys: Usual keys, as `Ctrl+N`; several for several ways.
+        menu: Its place in the window's menu, a line between the hundreds; 0 leaves it out.
     """
 
     name: str
@@ -36,6 +37,7 @@ class AppCommand:
     section: Section
     run: Callable[[], object]
     keys: tuple[str, ...] = ()
+    menu: int = 0
 
 
 def standard(key: QKeySequence.StandardKey, *others: str) -> tuple[str, ...]:

@@ -47,7 +47,6 @@ class Palette(QDialog):
         # Not a popup, which screen readers are never told of.
         super().__init__(parent, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
         self.setObjectName("palette")
-        self.setWindowTitle(self.tr("Find a command"))
         self._appearance = appearance
         self._providers = providers
         self.entries: tuple[Entry, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence
@@ -10,7 +11,6 @@ from PySide6.QtWidgets import QWidget
 
 from app.window.commands.command import (
     AppCommand,
-    Section,
 )
 
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
@@ -62,11 +62,12 @@ class CommandTable(QObject):
         """The action of a command, for menus and buttons."""
         return self._actions[name]
 
-    def actions(self, section: Section) -> tuple[QAction, ...]:
-        """The actions of a section, in order."""
-        return tuple(
-            self._actions[name] for name, one in self._commands.items() if one.section is section
-        )
+    def menu(self) -> list[QAction | None]:
+        """The actions of the window's menu, with None for a line between."""
+        found = sorted((one.menu, one.name) for one in self._commands.values() if one.menu)
+        groups = groupby(found, key=lambda place: place[0] // 100)
+        parts = [[self._actions[name] for _, name in group] for _, group in groups]
+        return [action for part in parts for action in (None, *part)][1:]
 
     def keys(self, name: str) -> str:
         """The keys of a command, as `Ctrl+N; F2`; empty where it has none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QKeySequence
 
@@ -12,28 +14,18 @@ from app.window.commands.command import (
     Section,
     standard,
 )
-from app.window.dialogs import Dialogs
 from app.window.parts import WindowParts
 from medusa_core.loading.state import Phase
 
 _KEY = QKeySequence.StandardKey
 
-# What the window's menu holds, by name; None for a line between.
-MENU: tuple[str | None, ...] = (
-    *("tree", "steps", "equilibrium", "compare", "open-trace", None),
-    *("palette", "models", "open-gguf", "batch", "server", "settings", "theme", None),
-    *("help", "welcome", "whats-new", "diagnostics", "data-folder", "log-folder", "about", None),
-    "quit",
-)
-
 
 class WindowCommands(QObject):
-    """What can be done in a window."""
+    """What can be done in a window beside opening its pages."""
 
-    def __init__(self, parts: WindowParts, dialogs: Dialogs) -> None:
+    def __init__(self, parts: WindowParts) -> None:
         super().__init__(parts.window)
         self._parts = parts
-        self._dialogs = dialogs
 
     def all(self) -> tuple[AppCommand, ...]:
         """The commands, in the order of the palette."""
@@ -95,20 +87,21 @@ class WindowCommands(QObject):
         )
 
     def _models(self) -> tuple[AppCommand, ...]:
-        dialogs, section = self._dialogs, Section.MODELS
+        section = Section.MODELS
         return (
             AppCommand(
-                "models", self.tr("Models…"), section, dialogs.show_models, ("Ctrl+Shift+M",)
+                "open-gguf",
+                self.tr("Open a GGUF file…"),
+                section,
+                self._parts.models.ask_for_gguf,
+                menu=230,
             ),
-            AppCommand("open-gguf", self.tr("Open a GGUF file…"), section, dialogs.open_gguf),
             AppCommand(
                 "measure-again",
                 self.tr("Measure this model's speed again"),
                 section,
                 self._parts.loaded_model.measure_again,
             ),
-            AppCommand("batch", self.tr("Batch…"), section, dialogs.show_batch),
-            AppCommand("server", self.tr("Server…"), section, dialogs.show_server),
         )
 
     def _view(self) -> tuple[AppCommand, ...]:
@@ -122,34 +115,12 @@ class WindowCommands(QObject):
                 ("Ctrl+B",),
             ),
             AppCommand(
-                "tree",
-                self.tr("Tree"),
+                "open-trace",
+                self.tr("Open a trace…"),
                 section,
-                lambda: insight.toggle(insight.open_tree),
-                ("F9",),
+                insight.files.ask_to_open,
+                menu=150,
             ),
-            AppCommand(
-                "steps",
-                self.tr("Steps"),
-                section,
-                lambda: insight.toggle(insight.open_steps),
-                ("F10",),
-            ),
-            AppCommand(
-                "equilibrium",
-                self.tr("Equilibrium"),
-                section,
-                lambda: insight.toggle(insight.open_equilibrium),
-                ("Ctrl+Shift+E",),
-            ),
-            AppCommand(
-                "compare",
-                self.tr("Compare two modes…"),
-                section,
-                insight.ask_to_compare,
-                ("Ctrl+Shift+D",),
-            ),
-            AppCommand("open-trace", self.tr("Open a trace…"), section, insight.files.ask_to_open),
             AppCommand(
                 "save-trace", self.tr("Save the trace…"), section, insight.files.ask_to_save
             ),
@@ -171,52 +142,34 @@ class WindowCommands(QObject):
             AppCommand(
                 "zoom-normal", self.tr("Normal size"), section, lambda: self._zoom(0), ("Ctrl+0",)
             ),
-            AppCommand("theme", self.tr("Light or dark"), section, self._toggle_theme),
+            AppCommand("theme", self.tr("Light or dark"), section, self._toggle_theme, menu=270),
         )
 
     def _application(self) -> tuple[AppCommand, ...]:
-        window, dialogs, section = self._parts.window, self._dialogs, Section.APPLICATION
+        window, exchange, section = self._parts.window, self._parts.exchange, Section.APPLICATION
         return (
             AppCommand(
-                "palette", self.tr("Find a command…"), section, dialogs.show_palette, ("Ctrl+K",)
+                "export-settings", self.tr("Export settings…"), section, exchange.ask_to_export
             ),
             AppCommand(
-                "settings", self.tr("Settings…"), section, dialogs.show_settings, ("Ctrl+,",)
+                "import-settings", self.tr("Import settings…"), section, exchange.ask_to_import
             ),
-            AppCommand(
-                "export-settings",
-                self.tr("Export settings…"),
-                section,
-                lambda: dialogs.exchange.ask_to_export(),
-            ),
-            AppCommand(
-                "import-settings",
-                self.tr("Import settings…"),
-                section,
-                lambda: dialogs.exchange.ask_to_import(),
-            ),
-            AppCommand("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
-            AppCommand("whats-new", self.tr("What’s new…"), section, dialogs.show_whats_new),
-            AppCommand("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
             AppCommand(
                 "data-folder",
                 self.tr("Open the data folder"),
                 section,
-                dialogs.open_data_folder,
+                lambda: self._open(self._parts.folders.data),
+                menu=350,
             ),
             AppCommand(
-                "log-folder", self.tr("Open the log folder"), section, dialogs.open_log_folder
-            ),
-            AppCommand(
-                "help",
-                self.tr("Help"),
+                "log-folder",
+                self.tr("Open the log folder"),
                 section,
-                dialogs.show_help,
-                standard(_KEY.HelpContents),
+                lambda: self._open(self._parts.folders.log),
+                menu=360,
             ),
-            AppCommand("about", self.tr("About Medusa Chat"), section, dialogs.show_about),
             AppCommand("close", self.tr("Close the window"), section, window.close, ("Ctrl+W",)),
-            AppCommand("quit", self.tr("Quit"), section, window.close, ("Ctrl+Q",)),
+            AppCommand("quit", self.tr("Quit"), section, window.close, ("Ctrl+Q",), menu=410),
         )
 
     # What takes more than one call ----------------------------------------------------------------
@@ -249,6 +202,14 @@ class WindowCommands(QObject):
     def _toggle_sidebar(self) -> None:
         if (history := self._parts.history) is not None:
             history.sidebar.setVisible(history.sidebar.isHidden())
+
+    def _open(self, folder: Path) -> None:
+        from app.desktop.folders import show_in_files
+
+        if not show_in_files(folder):
+            self._parts.chat.errors.show_error(
+                self.tr("No file manager opens the folder."), self.tr("It is {0}.").format(folder)
+            )
 
     def _toggle_theme(self) -> None:
         """Take the other theme, and keep to it whatever the system says."""

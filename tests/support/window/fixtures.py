@@ -84,7 +84,6 @@ def windows(
             loaded_model,
             looks,
             settings or SettingsStore(Preferences(), folder),
-            resources=resources_dir(),
             make_seed=lambda: next(seeds),
             **kept,
         )

@@ -40,22 +40,22 @@ async def use(application: Application) -> int:
     window.chat.send("Hello")
     while window.chat.is_busy:
         await asyncio.sleep(0.02)
-    window.dialogs.show_models()
-    for tab in range(window.dialogs.models.tabs.count()):
-        window.dialogs.models.tabs.setCurrentIndex(tab)
+    models = window.pages.open("models")
+    for tab in range(models.tabs.count()):
+        models.tabs.setCurrentIndex(tab)
         await asyncio.sleep(0.3)
     for page in ("General", "Models", "Privacy and storage"):
-        window.dialogs.show_settings(page)
+        window.pages.open("settings", page)
         await asyncio.sleep(0.1)
-    window.dialogs.show_palette()
-    window.dialogs.show_about()
-    window.dialogs.show_diagnostics()
-    while not window.dialogs.diagnostics.save_button.isEnabled():
+    window.pages.open("palette")
+    window.pages.open("about")
+    diagnostics = window.pages.open("diagnostics")
+    while not diagnostics.save_button.isEnabled():
         await asyncio.sleep(0.02)
-    rows = window.dialogs.models.discover.table.rowCount()
+    rows = models.discover.table.rowCount()
     await window.models.library.downloads.close()
     application.close()
-    machines = window.dialogs.models.machines.table.rowCount()
+    machines = models.machines.table.rowCount()
     print(json.dumps({"asked": asked, "rows": rows, "machines": machines}))
     return 0
 

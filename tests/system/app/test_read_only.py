@@ -42,7 +42,7 @@ async def chat(application):
         await until(lambda: not window.chat.is_busy)
         told.append(window.chat.answers[-1].document.text)
     window.settings.set(theme="dark")
-    window.dialogs.show_models()
+    window.pages.open("models")
     await asyncio.sleep(1)
     cards = [(card.message, card.hint) for card in window.page.errors.cards]
     window.close()

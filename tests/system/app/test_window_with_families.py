@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from app.models.library_dialog import LibraryDialog
 from app.window.main_window import MainWindow
 from medusa_core.api import HubSettings, Library
 from medusa_core.loading.state import Phase
@@ -97,8 +98,8 @@ class Visit:
         """Import the model, and load it."""
         loaded_model = self.window.loaded_model
         await until(lambda: loaded_model.status.calibrated is not None)
-        self.window.dialogs.show_models()
-        dialog = self.window.dialogs.models
+        self.window.pages.open("models")
+        dialog = self.window.pages.find(LibraryDialog)
         assert dialog is not None
         await settle(dialog)
         dialog.installed.add_folder(str(self._model), loads=True)

@@ -102,7 +102,6 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
     seeds = count(1)
     window = MainWindow(
         *(bridge, loaded_model, looks, SettingsStore(Preferences(), folder)),
-        resources=resources_dir(),
         make_seed=lambda: next(seeds),
         history=History(folder / "history.db"),
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from app.window.pages.registry import all_pages
 from tests.system.screen_reader.bus import Node, NotFoundError
 from tests.system.screen_reader.laws import faults
 from tests.system.screen_reader.program import Program
 
+# Pages with a tour of their own.
+_TOURED = {"compare", "models", "palette", "settings", "welcome"}
 Pages = Iterator[tuple[str, Node]]
 Tour = Callable[[Program], Pages]
 
@@ -104,17 +107,13 @@ def _settings(program: Program) -> Pages:
 
 
 def _others(program: Program) -> Pages:
-    for title, command in (
-        ("new", "s new"),
-        ("Server", "Server…"),
-        ("Batch", "Batch…"),
-        ("Diagnostics", "Diagnostics…"),
-        ("About", "About Medusa Chat"),
-    ):
-        program.command(command)
-        program.bus.pause(1.5)
-        yield command.rstrip("…").casefold(), program.dialog(title)
-        program.close_dialog()
+    """The pages of the window that no other tour goes to."""
+    for name, page in all_pages().items():
+        if name not in _TOURED and not page.is_panel:
+            program.command(page.title.rpartition("’")[2])  # which no keyboard has
+            program.bus.pause(1.5)
+            yield name, program.dialog(page.title)
+            program.close_dialog()
 
 
 def ask(program: Program, prompt: str) -> None:

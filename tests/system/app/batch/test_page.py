@@ -231,7 +231,7 @@ def test_the_next_start_resumes_a_running_batch_but_not_a_paused_one(
     tmp_path: Path,
     commands: list[FakeCommand],
 ) -> None:
-    started.close_job()
+    started.leave()
     assert commands[0].was_stopped, "the program's end pauses it"
 
     def reopened() -> BatchDialog:
@@ -267,4 +267,4 @@ def test_palette_and_menu_open_the_batch_page(
 ) -> None:
     window, _ = open_ready()
     window.commands.action("batch").trigger()
-    assert window.dialogs.batch is None  # nothing of this user is kept
+    assert window.pages.find(BatchDialog) is None  # nothing of this user is kept

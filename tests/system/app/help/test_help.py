@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 from PySide6.QtCore import QUrl
 
-from app.help.help_dialog import PAGES
+from app.help.help_dialog import PAGES, HelpDialog
 from medusa_core.api import docs_dir
 from tests.support.window.fixtures import Open
 
@@ -26,7 +26,7 @@ def test_help_lists_the_same_pages_as_the_site() -> None:
 def test_help_opens_a_page_follows_links_and_shows_pictures(open_ready: Open) -> None:
     window, _ = open_ready()
     window.commands.action("help").trigger()
-    dialog = window.dialogs.help
+    dialog = window.pages.find(HelpDialog)
     assert dialog is not None
     assert dialog.isVisible()
     for name in PAGES:

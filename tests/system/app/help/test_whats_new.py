@@ -76,22 +76,21 @@ def test_news_are_shown_once_after_an_update_and_never_at_a_first_start(
 ) -> None:
     window, _ = open_fake()
     settings = window.settings
-    monkeypatch.setattr(window.dialogs, "show_welcome", lambda: None)
-    window.dialogs.greet_once()
+    window.pages.start()
     assert shown(window) == []
     assert load_preferences(tmp_path).seen_version == VERSION
     settings.set(has_seen_welcome=True)
-    window.dialogs.greet_once()
+    window.pages.start()
     assert shown(window) == []
     settings.set(seen_version="")
-    window.dialogs.greet_once()
+    window.pages.start()
     (dialog,) = shown(window)
     assert own_releases()[0].changes[0].replace("`", "") in dialog.text.toPlainText()
     assert faults(dialog) == []
     assert "0.1.0" not in dialog.text.toPlainText()
     assert load_preferences(tmp_path).seen_version == VERSION
     dialog.close()
-    window.dialogs.greet_once()
+    window.pages.start()
     assert shown(window) == []
     window.commands.action("whats-new").trigger()
     assert "0.1.0" in shown(window)[0].text.toPlainText()
@@ -112,4 +111,4 @@ def assert_folders_open(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> 
         window.commands.action(name).trigger()
     assert all(folder.is_dir() for folder in opened)
     (card,) = window.page.errors.cards
-    assert str(window.dialogs._parts.folders.data) in card.hint
+    assert str(window.pages._parts.folders.data) in card.hint

@@ -20,6 +20,7 @@ from app.history.grouping import Heading, rows_of
 from app.history.history_controller import NOT_SAVED
 from app.history.titles import title_in
 from app.window.application import continue_or_explain
+from app.window.commands.palette import Palette
 from app.window.main_window import MainWindow
 from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
 from medusa_core.chats.history.exchange.export import export
@@ -671,7 +672,8 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_saved: OpenSaved) ->
         ask(qtbot, window, text)
     assert window.history is not None
     assert window.history.entries("") == ()
-    palette = window.dialogs.palette
+    palette = window.pages.need("palette")
+    assert isinstance(palette, Palette)
     palette.open_over(window)
     palette.edit.setText("heron")
     (entry,) = palette.entries

@@ -22,7 +22,7 @@ from app.i18n.translation import (
 from app.insight.plots import Plot
 from app.training.gain_words import gain_text, with_loss
 from app.widgets.sizes import on_disk
-from app.window.commands.window_commands import MENU
+from app.window.commands.palette import Palette
 from medusa_core.api import read_attachment, read_trace, resources_dir
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import (
@@ -320,12 +320,12 @@ def test_a_translation_that_is_not_compiled_leaves_the_window_english_and_is_log
 def test_menus_settings_palette_and_first_steps_are_german(german: None, open_ready: Open) -> None:
     window, _ = open_ready()
     table = window.commands
-    texts = [table.action(name).text() for name in MENU if name is not None]
+    texts = [action.text() for action in table.menu() if action is not None]
     assert texts[:2] == ["Baum", "Schritte"]
     assert "Einstellungen…" in texts
-    window.dialogs.show_palette()
-    assert window.dialogs.palette.edit.placeholderText() == "Befehl oder Name eingeben"
-    assert "Neues Gespräch" in [entry.label for entry in window.dialogs.palette.entries]
+    window.pages.open("palette")
+    assert window.pages.find(Palette).edit.placeholderText() == "Befehl oder Name eingeben"
+    assert "Neues Gespräch" in [entry.label for entry in window.pages.find(Palette).entries]
 
 
 def test_the_side_panel_is_german(german: None, open_ready: Open) -> None:

@@ -150,8 +150,8 @@ def test_settings_palette_and_menus_are_translated(
     before = visible_windows()
 
     async def show() -> None:
-        window.dialogs.show_settings()
-        window.dialogs.show_palette()
+        window.pages.open("settings")
+        window.pages.open("palette")
         while len(visible_windows() - before) < 2 or asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.sleep(0.01)
 

@@ -12,6 +12,7 @@ from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
 from app.settings.device_box import DeviceBox
 from app.settings.preferences import Preferences, load_preferences
+from app.settings.storage_page import StoragePage
 from app.settings.store import SettingsStore
 from medusa_core.api import DeviceOffer, Library
 from medusa_core.cli.plan import shape_config
@@ -70,7 +71,7 @@ def test_another_device_is_remembered_and_the_model_moves_there(
     window, engine = open_ready(settings=store)
 
     async def work() -> None:
-        window.dialogs.show_settings("Models")
+        window.pages.open("settings", "Models")
         (box,) = window.findChildren(DeviceBox)
         await until(lambda: box.count() == 5)
         labels = ["Automatic (GTX 1080)", "GTX 1080", "Processor", "cuda:7 (not here)", "Cluster…"]
@@ -82,6 +83,8 @@ def test_another_device_is_remembered_and_the_model_moves_there(
         assert model.item(1).toolTip() == "no kernels for it"
         box.setCurrentIndex(row)
         box.activated.emit(row)
+        (storage,) = window.findChildren(StoragePage)
+        await storage.tasks.wait()
 
     run(work)
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
@@ -98,14 +101,14 @@ def test_the_manager_explains_a_missing_device(
     window.settings.set(device="cuda:3")
 
     async def work() -> None:
-        window.dialogs.show_models()
-        assert window.dialogs.models is not None
-        await settle(window.dialogs.models)
+        window.pages.open("models")
+        assert window.pages.find(LibraryDialog) is not None
+        await settle(window.pages.find(LibraryDialog))
         await library.downloads.close()
 
     run(work)
-    assert window.dialogs.models is not None
-    assert "CUDA" in window.dialogs.models.notice_label.text()
+    assert window.pages.find(LibraryDialog) is not None
+    assert "CUDA" in window.pages.find(LibraryDialog).notice_label.text()
 
 
 def test_a_cluster_is_offered_as_a_device(
@@ -125,13 +128,15 @@ def test_a_cluster_is_offered_as_a_device(
     window, engine = open_ready()
 
     async def work() -> None:
-        window.dialogs.show_settings("Models")
+        window.pages.open("settings", "Models")
         (box,) = window.findChildren(DeviceBox)
         await until(lambda: box._filling is not None and box._filling.done())
         for _ in range(2):
             box.setCurrentIndex(box.count() - 1)
             box.activated.emit(box.count() - 1)
             assert box.currentText() == "Cluster at 10.0.0.2:6379"
+        (storage,) = window.findChildren(StoragePage)
+        await storage.tasks.wait()
 
     run(work)
     assert len(requested) == 3, "once again behind what is no address"

@@ -80,7 +80,7 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
     async def drop(button: QMessageBox.StandardButton, path: Path) -> list[str]:
         requested = answer(monkeypatch, button)
         window.dropEvent(dropped(path))
-        await asyncio.wait_for(window.dialogs.imports.wait(), 20)
+        await asyncio.wait_for(window.models.tasks.wait(), 20)
         return requested
 
     async def work() -> None:
@@ -112,11 +112,11 @@ def test_a_file_that_is_opened_by_the_menu_is_loaded_without_the_model_manager(
     async def work() -> None:
         action = window.commands.action("open-gguf")
         action.trigger()
-        await asyncio.wait_for(window.dialogs.imports.wait(), 20)
+        await asyncio.wait_for(window.models.tasks.wait(), 20)
 
     run(work)
     assert [one.model_dir for one in loads(window)] == [file]
-    assert window.dialogs.models is None
+    assert window.pages.find(LibraryDialog) is None
 
 
 def test_a_model_that_is_attached_is_offered_to_be_loaded_and_texts_beside_it_are_read(
@@ -185,7 +185,7 @@ def test_heads_dropped_on_the_chat_are_loaded_with_the_model_if_they_fit_it(
     async def work() -> None:
         for path in (model, fits, foreign):
             window.dropEvent(dropped(path))
-            await asyncio.wait_for(window.dialogs.imports.wait(), 20)
+            await asyncio.wait_for(window.models.tasks.wait(), 20)
 
     run(work)
     assert (window.loaded_model.choice.model_dir, window.loaded_model.choice.heads_dir) == (

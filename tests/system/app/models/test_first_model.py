@@ -123,12 +123,10 @@ def test_a_failed_download_is_reported_and_can_be_tried_again(
 
     run(act)
     assert shown(card) == [card.fetch_button, card.models_button, card.decline_button]
-    opened: list[bool] = []
-    action = window.commands.action("models")
-    action.triggered.disconnect()  # the dialog itself has tests of its own
-    action.triggered.connect(lambda *_: opened.append(True))
+    opened: list[str] = []
+    monkeypatch.setattr(window.pages, "open", opened.append)  # the page has tests of its own
     card.models_button.click()
-    assert len(opened) == 1
+    assert opened == ["models"]
     assert window.loaded_model.choice.is_demo  # the chat goes on with it
 
 

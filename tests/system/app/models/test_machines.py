@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from app.models import machines_tab
+from app.models.library_dialog import LibraryDialog
 from app.settings.preferences import load_preferences
 from app.theme.appearance import Appearance
 from app.window.main_window import MainWindow
@@ -84,8 +85,8 @@ def test_a_machine_is_connected_and_its_model_answers(
 
     async def work() -> None:
         await until(lambda: window.loaded_model.status.calibrated is not None)
-        window.dialogs.show_models()
-        dialog = window.dialogs.models
+        window.pages.open("models")
+        dialog = window.pages.find(LibraryDialog)
         assert dialog is not None
         tab = dialog.machines
         dialog.tabs.setCurrentWidget(tab)
@@ -109,7 +110,7 @@ def test_a_machine_is_connected_and_its_model_answers(
         assert window.page.header.model_button.text() == "small · the lab"
         window.chat.send("Count.")
         await until(lambda: not window.chat.is_busy)
-        window.dialogs.show_models()
+        window.pages.open("models")
         endpoint.models = as_reply({"data": [{"id": "new"}]})
         tab.test_button.click()
         await until(lambda: not tab.tasks.is_running)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
+from app.models.library_dialog import LibraryDialog
 from app.settings.preferences import load_preferences
 from app.window.main_window import MainWindow
 from medusa_core.api import Library, Pair, demo_model, start_engine
@@ -126,8 +127,8 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
     qtbot.waitUntil(lambda: window.loaded_model.status.calibrated is not None, timeout=60_000)
 
     async def work() -> None:
-        window.dialogs.show_models()
-        dialog = window.dialogs.models
+        window.pages.open("models")
+        dialog = window.pages.find(LibraryDialog)
         assert dialog is not None
         dialog.discover.search_edit.setText("pebble")
         await until(lambda: len(dialog.discover.offers) == 2)

@@ -14,7 +14,7 @@ from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.window.application import EXIT_RESTART, Application, Options
 from app.window.main_window import MainWindow
-from medusa_core.api import Library, demo_model, resources_dir
+from medusa_core.api import Library, demo_model
 from medusa_core.loading.choice import demo_choice
 from medusa_core.messages import LoadModel
 from tests.support.models.tiny import write_tiny
@@ -45,7 +45,6 @@ def test_a_model_named_at_start_is_loaded_or_else_the_last_one(
         loaded_model,
         appearance,
         SettingsStore(Preferences(), tmp_path),
-        resources=resources_dir(),
         open_library=lambda: library,
     )
     qtbot.addWidget(window)

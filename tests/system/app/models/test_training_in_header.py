@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.models.library_dialog import LibraryDialog
 from app.widgets.job_button import JobButton
 from medusa_core.api import Library, places
 from tests.support.jobs import FakeCommand, commands, tell
@@ -27,12 +28,12 @@ def test_the_header_shows_a_training_behind_a_closed_dialog(
     window, _ = open_ready(open_library=lambda: library, places=places(tmp_path))
 
     async def work() -> None:
-        window.dialogs.show_models()
-        assert window.dialogs.models is not None
-        await settle(window.dialogs.models)
+        window.pages.open("models")
+        assert window.pages.find(LibraryDialog) is not None
+        await settle(window.pages.find(LibraryDialog))
 
     run(work)
-    models = window.dialogs.models
+    models = window.pages.find(LibraryDialog)
     assert models is not None
     dialog = models.training
     assert dialog is not None

@@ -114,10 +114,10 @@ def test_the_servers_switch_is_remembered_and_closing_the_window_stops_it(
     window, _ = open_ready(make_server=servers.make)
     window.serve()
     assert not servers
-    window.dialogs.show_server()
-    assert window.dialogs.server is not None
-    window.dialogs.server.port_box.setValue(9000)
-    window.dialogs.server.switch.click()
+    window.pages.open("server")
+    assert window.pages.find(ServerDialog) is not None
+    window.pages.find(ServerDialog).port_box.setValue(9000)
+    window.pages.find(ServerDialog).switch.click()
     assert [server.port for server in servers] == [9000]
     assert window.settings.values.serves
     window.close()

@@ -14,8 +14,10 @@ from pytestqt.qtbot import QtBot
 
 from app.settings.declaration import SettingsPage
 from app.settings.device_box import DeviceBox
+from app.settings.dialog import SettingsDialog
 from app.settings.editors import editor_of
 from app.settings.hub import hub_settings
+from app.settings.models_page import ModelsPage
 from app.settings.preferences import (
     DECLARATIONS,
     EFFECTS,
@@ -28,8 +30,8 @@ from app.settings.storage_page import StoragePage
 from app.settings.store import SettingsStore
 from app.settings.token_box import TokenBox
 from app.theme.text_style import Marking
+from app.window.commands.palette import Palette
 from app.window.commands.shortcuts_page import ShortcutsPage
-from app.window.settings_pages import ModelsPage
 from medusa_core.api import History, HubSettings, exported_names
 from medusa_core.messages import LoadModel
 from tests.support.hub.fixtures import LoopbackHub, hub, settings
@@ -87,7 +89,7 @@ def test_settings_take_effect_at_once_and_are_kept(
 ) -> None:
     window, engine = open_ready()
     QTest.keySequence(window, QKeySequence("Ctrl+,"))
-    dialog = window.dialogs.settings
+    dialog = window.pages.find(SettingsDialog)
     assert dialog is not None
     assert dialog.isVisible()
     store = window.settings
@@ -112,8 +114,7 @@ def test_settings_take_effect_at_once_and_are_kept(
     async def work() -> None:
         await until(lambda: box._filling is not None and box._filling.done())
         (storage,) = window.findChildren(StoragePage)
-        assert storage._work is not None
-        await storage._work
+        await storage.tasks.wait()
 
     run(work)
 
@@ -235,7 +236,8 @@ def test_keys_can_be_changed_taken_from_others_and_reset(
 
 def test_the_palette_finds_commands_and_models(open_ready: Open) -> None:
     window, _ = open_ready()
-    palette = window.dialogs.palette
+    palette = window.pages.need("palette")
+    assert isinstance(palette, Palette)
     QTest.keySequence(window, QKeySequence("Ctrl+K"))
     assert palette.isVisible()
     QTest.keyClicks(palette.edit, "size")

@@ -117,7 +117,7 @@ def test_an_import_is_previewed_applied_and_can_be_undone(
     qtbot: QtBot, open_fake: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, _ = open_fake()
-    exchange = window.dialogs.exchange
+    exchange = window.pages._parts.exchange
     presets = window.page.settings_panel.presets
     presets.save_as("Mine")
     usual = window.settings.values
@@ -185,7 +185,7 @@ def assert_bad_files_change_nothing(
     path.write_text(json.dumps(raw))
     exchange.offer(path)
     assert exchange.dialog is not None
-    presets = window.dialogs._parts.presets
+    presets = window.page.settings_panel._kept
     presets._path = path / "below" / "presets.json"
     exchange.dialog.import_button.click()
     assert window.settings.values == before

@@ -23,6 +23,7 @@ from app.startup.logs import (
     start_logging,
 )
 from app.theme.appearance import Appearance
+from app.window.application import continue_or_explain
 from medusa_core.api import compose_report, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.doctor.check import Check
@@ -81,12 +82,12 @@ def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
     open_ready: Open, run: Run
 ) -> None:
     window, _ = open_ready()
-    window.error_actions.report_crash()
+    continue_or_explain(window, has_crashed=True, continues=True)
     (card,) = errors(window)
 
     async def work() -> None:
         buttons(card)["Show diagnostics"].click()
-        dialog = window.dialogs.diagnostics
+        dialog = window.pages.find(DiagnosticsDialog)
         assert dialog is not None
         await until(lambda: dialog.preview.toPlainText())
         assert dialog.table.rowCount() > 10

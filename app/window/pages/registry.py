@@ -1,0 +1,129 @@
+"""All pages of the window, and those that are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeVar
+
+from PySide6.QtCore import QCoreApplication, QObject, Qt
+from PySide6.QtWidgets import QDialog, QWidget
+
+import app.window.pages as folder
+from app.widgets.job_button import JobButton
+from app.widgets.job_dialog import JobDialog
+from app.window.commands.command import AppCommand
+from app.window.pages.page import Page
+from app.window.parts import WindowParts
+
+W = TypeVar("W", bound=QWidget)
+
+
+@cache
+def all_pages() -> Mapping[str, Page]:
+    """The pages by name, in the order of the menu."""
+    names = (f"{folder.__name__}.{one.name}" for one in iter_modules(folder.__path__))
+    modules = map(import_module, names)
+    specs = (spec for module in modules if isinstance(spec := getattr(module, "SPEC", None), Page))
+    found = sorted(specs, key=lambda page: (page.menu or 1000, page.name))
+    return {page.name: page for page in found}
+
+
+def page_text(text: str) -> str:
+    """A text of the specifications in the user's language."""
+    return QCoreApplication.translate("Pages", text) if text else ""
+
+
+class Pages(QObject):
+    """Opens pages; each is made when it is opened first, so that a window starts faster."""
+
+    def __init__(self, parts: WindowParts) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
+        self._made: dict[str, QWidget] = {}
+        self._jobs: list[JobDialog] = []
+
+    def open(self, name: str, *place: str) -> QWidget | None:
+        """Open a page.
+
+        Args:
+            name: Which.
+            place: Where to open it, for a page that has `open_page`.
+
+        Returns:
+            Its widget; None where it can't be opened.
+        """
+        page = all_pages()[name]
+        widget = self.need(name)
+        if widget is None or (page.prepare and page.prepare(widget, self._parts) is False):
+            return None
+        if place:
+            widget.open_page(*place)  # type: ignore[attr-defined]
+        if page.show is not None:
+            page.show(widget, self._parts)
+        elif not page.is_kept and isinstance(widget, QDialog):
+            widget.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            widget.open()
+        elif not page.is_panel:
+            bring_up(widget)
+        return widget
+
+    def need(self, name: str) -> QWidget | None:
+        """The widget of a page, made but not shown; None where it can't be made."""
+        page = all_pages()[name]
+        widget = self._made.get(name) or page.make(self._parts, self)
+        if widget is not None and name not in self._made:
+            if not page.is_panel:
+                widget.setWindowTitle(page_text(page.title))
+            if not widget.accessibleName():
+                widget.setAccessibleName(page_text(page.title))
+            if page.is_kept and not page.is_panel:
+                self._made[name] = widget
+        return widget
+
+    def find(self, kind: type[W]) -> W | None:
+        """The widget of this class, if it was opened and is kept."""
+        return next((one for one in self._made.values() if isinstance(one, kind)), None)
+
+    def add_job(self, name: str, dialog: JobDialog) -> None:
+        """Show in the header that a job goes on: its dialog may be closed meanwhile."""
+        self._jobs.append(dialog)
+        button = JobButton(name)
+        self._parts.page.header.add_job(button)
+        dialog.progressed.connect(button.show_progress)
+        button.clicked.connect(lambda: bring_up(dialog))
+
+    def start(self) -> None:
+        """The window is seen: pages do what they have to do once."""
+        for page in all_pages().values():
+            if page.at_start is not None:
+                page.at_start(self._parts, self)
+
+    def end(self) -> None:
+        """The window closes: what runs beside it is ended, and can be gone on with."""
+        for dialog in self._jobs:
+            dialog.leave()
+
+    def commands(self) -> Iterator[AppCommand]:
+        """A command for each page."""
+        for page in all_pages().values():
+            dots = "" if page.label or page.is_panel else "…"
+            label = page_text(page.label or page.title) + dots
+            yield AppCommand(
+                page.name, label, page.section, self._opener(page), page.keys, page.menu
+            )
+
+    def _opener(self, page: Page) -> Callable[[], object]:
+        insight, name = self._parts.insight, page.name
+        if page.is_panel:
+            return lambda: insight.close(name) if insight.is_open(name) else self.open(name)
+        return lambda: self.open(name)
+
+
+def bring_up(widget: QWidget) -> None:
+    """Show a window above the others, wherever it was before."""
+    widget.show()
+    widget.raise_()
+    widget.activateWindow()
