@@ -2,7 +2,7 @@
 
 Standard library only, Python 3.10 or newer, since it runs before anything is installed.
 
-A system package puts these files into one folder, PROGRAM (`carried.py` lists them):
+A system package puts these files into one folder, PROGRAM (`carried_files` lists them):
 
     PROGRAM/launch.py                 `launch.py medusa ARGS` and `launch.py medusa-chat ARGS`
     PROGRAM/installer/…               this package and the modules beside it that it imports
