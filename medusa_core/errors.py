@@ -87,10 +87,13 @@ class MedusaError(Exception):
 
 
 def _printable(text: str) -> str:
-    """Truncate a text, and escape its lone surrogates; values of a template one by one."""
+    """Truncate a text, and escape its lone surrogates; values of a template one by one.
+
+    A literal becomes translatable, too, since other texts may quote it.
+    """
     shown = _cut(text, _MOST_CHARS)
     if shown == text:
-        return text
+        return text if isinstance(text, Translatable) else tr(text)
     if isinstance(text, Translatable) and text.values:
         room = max(0, _MOST_CHARS - len(text.template)) // len(text.values)
         values = (_cut(v, room) if isinstance(v, str) else v for v in text.values)

@@ -53,6 +53,8 @@ def test_an_error_passes_its_template_to_the_text_that_quotes_it() -> None:
     assert parts(quoting.values[0]) == ("{0} {1}", [parts(error.message), parts(error.hint)])
     assert parts(pickle.loads(pickle.dumps(error)).message) == parts(NESTED)  # noqa: S301
     assert parts(tr("{0}", ValueError(NESTED)).values[0]) == parts(NESTED)
+    literal = tr("{0}: {1}", "a", HubError("No model is loaded."))
+    assert parts(literal.values[1]) == ("No model is loaded.", [])
 
 
 def test_an_error_shortens_values_and_not_the_template() -> None:
