@@ -383,7 +383,7 @@ class _Reader:
             self._check_known(token)
             if node >= num_nodes:
                 raise self._contradiction(
-                    number, "a draft token that was left out has no parent node"
+                    number, tr("a draft token that was left out has no parent node")
                 )
         return tuple(DroppedToken(node, token_id, float(chance)) for node, token_id, chance in raw)
 
@@ -414,21 +414,21 @@ class _Reader:
     def _check_nodes(self, raw: _Json, number: int) -> None:
         """Check that a step's nodes are a tree in topological order."""
         if len({len(column) for column in raw.values()}) > 1:
-            raise self._contradiction(number, "its lists of nodes differ in length")
+            raise self._contradiction(number, tr("its lists of nodes differ in length"))
         if any(
             parent >= node or (parent < 0) != (node == 0)
             for node, parent in enumerate(raw["parents"])
         ):
-            raise self._contradiction(number, "a node comes before its parent")
+            raise self._contradiction(number, tr("a node comes before its parent"))
         depths: list[int] = []
         for parent in raw["parents"]:
             depths.append(0 if parent < 0 else depths[parent] + 1)
         if len(depths) > _MOST_NODES or max(depths, default=0) > _MOST_DEPTH:
             raise self._contradiction(
-                number, f"no tree has over {_MOST_NODES} nodes or {_MOST_DEPTH} levels"
+                number, tr("no tree has over {0} nodes or {1} levels", _MOST_NODES, _MOST_DEPTH)
             )
         if raw["heads"] != depths:
-            raise self._contradiction(number, "a node's head doesn't draft at its depth")
+            raise self._contradiction(number, tr("a node's head doesn't draft at its depth"))
 
     def _check_path(self, nodes: _Json, verdicts: Sequence[_Json], number: int) -> None:
         """Check that the accepted nodes are a path from the root."""
@@ -436,11 +436,11 @@ class _Reader:
         for verdict in verdicts:
             node = verdict["node"]
             if node >= len(nodes["parents"]) or nodes["parents"][node] != at:
-                raise self._contradiction(number, "its accepted nodes are no path")
+                raise self._contradiction(number, tr("its accepted nodes are no path"))
             at = node
         for before, after in pairwise(verdicts):
             if before["choice"][0] != nodes["token_ids"][after["node"]]:
-                raise self._contradiction(number, "its accepted nodes aren't what was chosen")
+                raise self._contradiction(number, tr("its accepted nodes aren't what was chosen"))
 
     def _contradiction(self, number: int, problem: str) -> TraceError:
         """Make the error for an inconsistent step."""

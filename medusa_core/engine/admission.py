@@ -28,9 +28,9 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
         RequestError: A setting is out of range, or a message isn't valid text.
     """
     for message in messages:
-        _check_text(message.content, "A message")
+        _check_text(message.content, tr("A message"))
         for call in message.tool_calls:
-            _check_text(call.name + call.arguments, "A call of a function")
+            _check_text(call.name + call.arguments, tr("A call of a function"))
     admit_settings(settings)
 
 
@@ -60,7 +60,7 @@ def admit_settings(settings: GenerateSettings) -> None:
     if len(settings.stop) > _MAX_STOPS or any(len(s) > _MAX_STOP_CHARS for s in settings.stop):
         raise RequestError("There are too many stop strings, or one is too long.", "Use fewer.")
     for stop in settings.stop:
-        _check_text(stop, "A stop string")
+        _check_text(stop, tr("A stop string"))
 
 
 def admit_tools(tools: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def admit_tools(tools: Sequence[str]) -> None:
             raise RequestError(
                 "A function has no name.", 'Describe it as {"name": …, "parameters": …}.'
             )
-        _check_text(tool, "The description of a function")
+        _check_text(tool, tr("The description of a function"))
 
 
 def admit_logprobs(num_logprobs: int) -> None:

@@ -20,6 +20,7 @@ from medusa_core.engine.start import start_generation
 from medusa_core.engine.text_commands import count, tokenize
 from medusa_core.engine.verification import verify
 from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
     AnswerStarted,
@@ -171,7 +172,7 @@ class Executor:
     def _check_cancelled(self, command: Message) -> None:
         """Raise `Cancelled` if a Cancel of the command is queued."""
         if self._is_cancelled(command):
-            raise Cancelled("This was stopped.")
+            raise Cancelled(tr("This was stopped."))
 
     def _load(self, command: LoadModel) -> None:
         """Load a model; if that fails, load the previous one again."""
@@ -346,7 +347,9 @@ class Executor:
         """Stop the measurement, or the queued or running answer, of a request."""
         if self._measurements.cancel(command.request_id):
             return
-        self._fail_queued(lambda one: one.ids == command.ids, "This was stopped before it began.")
+        self._fail_queued(
+            lambda one: one.ids == command.ids, tr("This was stopped before it began.")
+        )
         for generation in self._running:
             if generation.request.ids == command.ids:
                 self._end(generation)
@@ -363,7 +366,7 @@ class Executor:
         """End all answers of a session, and free its cache."""
         self._ended = True
         self._fail_queued(
-            lambda one: one.session_id == command.session_id, "This conversation was closed."
+            lambda one: one.session_id == command.session_id, tr("This conversation was closed.")
         )
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
@@ -375,7 +378,7 @@ class Executor:
 
     def _cancel_all(self) -> None:
         """End all queued and running answers."""
-        self._fail_queued(lambda _: True, "This was stopped before it began.")
+        self._fail_queued(lambda _: True, tr("This was stopped before it began."))
         while self._running:  # a lost device ends all of them
             self._end(self._running[0], learns=False)
 

@@ -65,8 +65,8 @@ class Failures:
             EngineLost(
                 *command.ids,
                 "EngineLost",
-                "The graphics card reported an error and can't be used any more.",
-                "Restart Medusa Chat. What you wrote and received so far is kept.",
+                tr("The graphics card reported an error and can't be used any more."),
+                tr("Restart Medusa Chat. What you wrote and received so far is kept."),
             )
         )
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from medusa_core.engine.drafter_race import DrafterRace, default_race
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
+from medusa_core.i18n import tr
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -211,4 +212,4 @@ class Measurements:
 
 def _stopped() -> Cancelled:
     """The error of a command whose measurement is stopped."""
-    return Cancelled("This was stopped before it was measured.")
+    return Cancelled(tr("This was stopped before it was measured."))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from medusa_core.engine.admission import check_threads
 from medusa_core.errors import Cancelled, RequestError
+from medusa_core.i18n import tr
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
@@ -110,7 +111,7 @@ class ModelSlot:
         def on_progress(stage: str, fraction: float, text: str) -> None:
             """Send the progress of loading; raises `Cancelled` at a queued Cancel."""
             if self._is_cancelled(command):
-                raise Cancelled("Loading was stopped.")
+                raise Cancelled(tr("Loading was stopped."))
             self._send(Progress(*command.ids, stage, fraction, text))
 
         target = load_target(command.model_dir, command.heads_dir, command.options, on_progress)

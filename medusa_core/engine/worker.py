@@ -105,8 +105,11 @@ class Worker:
                 Failed(
                     *first.ids,
                     EngineError.__name__,
-                    f"The engine can't start: {type(error).__name__}.",
-                    f"Install Medusa Chat again ({repair_command()}); the log has the details.",
+                    tr("The engine can't start: {0}.", type(error).__name__),
+                    tr(
+                        "Install Medusa Chat again ({0}); the log has the details.",
+                        repair_command(),
+                    ),
                 )
             )
             return None

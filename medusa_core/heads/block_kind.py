@@ -122,7 +122,7 @@ def _read(files: HeadFiles, target: HeadsTarget) -> BlockHead:
     try:
         return BlockHead(parts, read_part, shared_weights, build_linear, precision)
     except torch.OutOfMemoryError as error:
-        raise no_memory("the block drafter") from error
+        raise no_memory(tr("the block drafter")) from error
 
 
 def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:

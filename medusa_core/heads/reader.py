@@ -64,7 +64,7 @@ def read_heads(files: HeadFiles, target: HeadsTarget) -> MedusaHeads:
         build_linear = linears_of(formats, precision)
         return MedusaHeads(heads, shared_weights, shapes_only.token_map, projection, build_linear)
     except torch.OutOfMemoryError as error:
-        raise no_memory("the Medusa heads") from error
+        raise no_memory(tr("the Medusa heads")) from error
 
 
 def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:

@@ -42,7 +42,7 @@ def hold(
     """
     lock = _lock_at(boundary, path)
     if not _try_acquire(lock):
-        waits_for("another download is fetching this file")
+        waits_for(tr("another download is fetching this file"))
         while not _try_acquire(lock):
             if stop.wait(_POLL_S):
                 raise Stopped

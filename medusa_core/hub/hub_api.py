@@ -68,7 +68,7 @@ def query_hub(
         return json.loads(text)
     # Deep nesting, numbers of thousands of digits, and invalid UTF-8.
     except (ValueError, RecursionError) as error:
-        raise unreadable(about, f"it is no JSON ({type(error).__name__})") from error
+        raise unreadable(about, tr("it is no JSON ({0})", type(error).__name__)) from error
 
 
 def whoami(settings: HubSettings, token: str) -> str:
@@ -83,7 +83,7 @@ def whoami(settings: HubSettings, token: str) -> str:
     except NotFoundError as error:  # a mirror's answer
         raise unknown_token() from error
     if not isinstance(answer, dict) or not isinstance(answer.get("name"), str):
-        raise unreadable("this token", "it names nobody")
+        raise unreadable(tr("this token"), tr("it names nobody"))
     return str(answer["name"])[:_MAX_ACCOUNT_CHARS]
 
 
@@ -93,7 +93,7 @@ def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
     if status == _OK:
         return None
     if status < _BAD:
-        return unreadable(about, f"its status is {status}")
+        return unreadable(about, tr("its status is {0}", status))
     if code == "RevisionNotFound":
         return NotFoundError(tr("{0} has no such revision.", about), "Leave the revision out.")
     if code == "GatedRepo" or status == _FORBIDDEN:
@@ -102,7 +102,7 @@ def _refusal(settings: HubSettings, about: str, head: Head) -> HubError | None:
         return unknown_token()
     if status in (_UNAUTHORIZED, _NOT_FOUND):
         return no_repository(about)
-    return unreachable(settings, f"its status is {status}")
+    return unreachable(settings, tr("its status is {0}", status))
 
 
 def _text(settings: HubSettings, about: str, exchange: Exchange) -> bytes:
@@ -115,12 +115,12 @@ def _text(settings: HubSettings, about: str, exchange: Exchange) -> bytes:
     if encoding in ("gzip", "deflate"):
         pieces = _unfold(pieces, about)
     elif encoding != "identity":
-        raise unreadable(about, f"it is encoded as {encoding}")
+        raise unreadable(about, tr("it is encoded as {0}", encoding))
     found = bytearray()
     for piece in pieces:
         found += piece
         if len(found) > MAX_JSON_BYTES:
-            raise unreadable(about, f"it is longer than {MAX_JSON_BYTES >> 20} MB")
+            raise unreadable(about, tr("it is longer than {0} MB", MAX_JSON_BYTES >> 20))
     return bytes(found)
 
 
@@ -134,6 +134,6 @@ def _unfold(pieces: Iterator[bytes], about: str) -> Iterator[bytes]:
                 yield unfolder.decompress(rest, 1 << 20)
                 rest = unfolder.unconsumed_tail
     except zlib.error as error:
-        raise unreadable(about, "it is compressed and damaged") from error
+        raise unreadable(about, tr("it is compressed and damaged")) from error
     if not unfolder.eof:
-        raise unreadable(about, "it breaks off")
+        raise unreadable(about, tr("it breaks off"))

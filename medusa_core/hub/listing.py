@@ -257,33 +257,33 @@ def read_listing(repo: str, revision: str, answer: Any) -> Listing:
         AnswerError: It is no listing, or one with ids or names that aren't safe.
     """
     if not isinstance(answer, dict):
-        raise unreadable(repo, "it is no object")
+        raise unreadable(repo, tr("it is no object"))
     sha, siblings = answer.get("sha"), answer.get("siblings")
     if not is_id(sha):
-        raise unreadable(repo, f"its commit is {printable_value(sha)}")
+        raise unreadable(repo, tr("its commit is {0}", printable_value(sha)))
     if not isinstance(siblings, list) or len(siblings) > MAX_LISTED_FILES:
-        raise unreadable(repo, "it has no list of files, or too many")
+        raise unreadable(repo, tr("it has no list of files, or too many"))
     files = tuple(_file(repo, sibling) for sibling in siblings)
     if len({file.path for file in files}) < len(files):
-        raise unreadable(repo, "it names a file twice")
+        raise unreadable(repo, tr("it names a file twice"))
     if len({(file.blob_id, file.size) for file in files}) > len({file.blob_id for file in files}):
-        raise unreadable(repo, "it gives a file two sizes")
+        raise unreadable(repo, tr("it gives a file two sizes"))
     return Listing(repo, revision, sha, files)
 
 
 def _file(repo: str, sibling: Any) -> RemoteFile:
     """Parse a file of a listing."""
     if not isinstance(sibling, dict) or not is_safe_path(path := sibling.get("rfilename")):
-        raise unreadable(repo, f"it names a file {printable_value(sibling)}")
+        raise unreadable(repo, tr("it names a file {0}", printable_value(sibling)))
     size, git_id, lfs = sibling.get("size"), sibling.get("blobId"), sibling.get("lfs")
     # bool is a subclass of int.
     if type(size) is not int or not 0 <= size <= MAX_FILE_BYTES:
-        raise unreadable(repo, f"the size of {path} is {printable_value(size)}")
+        raise unreadable(repo, tr("the size of {0} is {1}", path, printable_value(size)))
     if lfs is None:
         if not is_sha1(git_id):
-            raise unreadable(repo, f"the id of {path} is {printable_value(git_id)}")
+            raise unreadable(repo, tr("the id of {0} is {1}", path, printable_value(git_id)))
         return RemoteFile(path, size, git_id, False, git_id)
     sha256 = lfs.get("sha256") if isinstance(lfs, dict) else lfs
     if not is_sha256(sha256) or not is_id(git_id):
-        raise unreadable(repo, f"the id of {path} is {printable_value(sha256)}")
+        raise unreadable(repo, tr("the id of {0} is {1}", path, printable_value(sha256)))
     return RemoteFile(path, size, sha256, True, git_id)

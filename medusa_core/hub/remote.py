@@ -255,4 +255,4 @@ def _check(settings: HubSettings, listing: Listing, path: str, head: Head, start
     if head.status >= _ERRORS:
         raise HubError(tr("The Hub failed ({0}).", head.status), "Try again later.")
     if head.status != _PARTIAL and (head.status != _OK or start):
-        raise unreadable(listing.repo, f"its status is {head.status}")
+        raise unreadable(listing.repo, tr("its status is {0}", head.status))

@@ -10,6 +10,7 @@ from medusa_core.hub.boundary import is_repo, printable_value
 from medusa_core.hub.hub_api import query_hub
 from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
+from medusa_core.i18n import tr
 
 Sort = Literal["downloads", "likes", "last_modified"]
 
@@ -65,14 +66,14 @@ def search(
     }
     answer = query_hub(settings, "models", words, query)
     if not isinstance(answer, list):
-        raise unreadable(words, "it is no list")
+        raise unreadable(words, tr("it is no list"))
     return tuple(_found(words, raw) for raw in answer[:limit])
 
 
 def _found(words: str, raw: Any) -> SearchResult:
     """Parse a search result."""
     if not isinstance(raw, dict) or not is_repo(raw.get("id")):
-        raise unreadable(words, f"it names {printable_value(raw)}")
+        raise unreadable(words, tr("it names {0}", printable_value(raw)))
     changed = _DATE.match(str(raw.get("lastModified")))
     return SearchResult(
         repo=raw["id"],

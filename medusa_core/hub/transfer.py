@@ -138,7 +138,7 @@ class Transfer:
             )
         wait_s = retry.wait_s if retry.wait_s is not None else _backoff_s(timeouts, failures)
         log.info("%s; another attempt in %.1f s", retry, wait_s)
-        watch.waits_for(f"{retry}; trying again in {wait_s:.0f} s")
+        watch.waits_for(tr("{0}; trying again in {1:.0f} s", retry, wait_s))
         if watch.stop.wait(wait_s):
             raise Stopped
         watch.waits_for("")
@@ -156,7 +156,7 @@ class Transfer:
         except BrokenError as error:
             raise _Retry(str(error)) from error
         if part.missing:
-            raise _Retry("the server ended before the file did")
+            raise _Retry(tr("the server ended before the file did"))
 
     def _is_whole(self, head: Head, file: RemoteFile, part: PartialFile) -> bool:
         """Check the response; return whether it starts at the first byte in place of resuming."""
@@ -169,16 +169,16 @@ class Transfer:
                 "Start the download anew.",
             )
         if status == _BAD_RANGE:
-            raise _Retry("the server refused to go on where it was cut", restarts=True)
+            raise _Retry(tr("the server refused to go on where it was cut"), restarts=True)
         if status == _TOO_MANY:
-            raise _Retry("the server asks for patience", _retry_after_s(head))
+            raise _Retry(tr("the server asks for patience"), _retry_after_s(head))
         if status not in (_HTTP["ok"], _HTTP["partial"]):
-            raise _Retry(f"the server failed ({status})", _retry_after_s(head))
+            raise _Retry(tr("the server failed ({0})", status), _retry_after_s(head))
         self._check_etag(head, file)
         if status == _HTTP["partial"]:
             header = _RANGE.match(head.headers.get("Content-Range", ""))
             if header is None or int(header[1]) != part.length:
-                raise _Retry("the server sent another part than was asked for")
+                raise _Retry(tr("the server sent another part than was asked for"))
             return False
         return part.length > 0
 

@@ -212,8 +212,11 @@ def _read_decoder(
 def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress) -> Decoder:
     """Read the decoder, and offload layers to memory or disk."""
     config, precision, formats = parts.config, parts.precision, parts.formats
-    verb = "Finding" if store.is_stored else "Storing"
-    after_part = _progress(config, f"{verb} the layers of {parts.title}", report)
+    if store.is_stored:
+        text = tr("Finding the layers of {0}", parts.title)
+    else:
+        text = tr("Storing the layers of {0}", parts.title)
+    after_part = _progress(config, text, report)
     weights = CheckpointWeights(
         parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
     )

@@ -125,7 +125,7 @@ def resolve_device(device: str, multiply: Multiply | None = None) -> DeviceChoic
         return DeviceChoice(chosen)
     if device:
         raise RequestError(reason, "Choose the device cpu, or install a torch for this card.")
-    return DeviceChoice(torch.device("cpu"), f"{reason} The CPU is used instead.")
+    return DeviceChoice(torch.device("cpu"), tr("{0} The CPU is used instead.", reason))
 
 
 def _why_not(device: torch.device, multiply: Multiply) -> str:

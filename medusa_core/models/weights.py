@@ -200,7 +200,9 @@ class CheckpointWeights(WeightReader):
         if formats.embedding_on_disk:
             return torch.empty(shape, dtype=dtype, device="meta")
         table = self._checkpoint.tensor(f"{EMBEDDING}.weight", shape, dtype)
-        table = _to_device(table, embedding_device(formats, self._precision), "the token vectors")
+        table = _to_device(
+            table, embedding_device(formats, self._precision), tr("the token vectors")
+        )
         return self._counted(table, EMBEDDING)
 
     def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
@@ -301,7 +303,7 @@ def read_table(
     dtype = DTYPES[formats.embedding.compute[0]]
     if formats.per_layer == "device":
         table = checkpoint.tensor(tensor, shape, dtype)
-        return _to_device(table, precision.device, "the per-layer embeddings")
+        return _to_device(table, precision.device, tr("the per-layer embeddings"))
     stored = checkpoint.stored_rows(tensor, shape)
     if checkpoint.dtype(tensor) not in BLOCK_SIZES:
         return HeldTable(checkpoint.tensor(tensor, shape, dtype))

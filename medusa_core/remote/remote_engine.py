@@ -156,7 +156,7 @@ class RemoteEngine:
             if self._running.get(key) is task:
                 del self._running[key]
             if task.cancelled():
-                self._fail(command, Cancelled("This was stopped."))
+                self._fail(command, Cancelled(tr("This was stopped.")))
             elif (error := task.exception()) is not None:
                 self._fail(command, error)
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from medusa_core.chats.conversation import new_id
 from medusa_core.errors import Cancelled
+from medusa_core.i18n import tr
 from medusa_core.messages import (
     Cancel,
     Command,
@@ -183,7 +184,7 @@ class EngineRouter:
                 ids = command.ids
                 if ids in self._cancelled:
                     self._cancelled.discard(ids)
-                    stopped = Cancelled("This was stopped before it began.")
+                    stopped = Cancelled(tr("This was stopped before it began."))
                     failed.append(Failed(*ids, Cancelled.__name__, stopped.message, stopped.hint))
                 else:
                     self._route(command)

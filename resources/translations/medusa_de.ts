@@ -2569,8 +2569,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation> in Zeile {0}</translation>
     </message>
     <message>
+        <source>A call of a function</source>
+        <translation>Ein Funktionsaufruf</translation>
+    </message>
+    <message>
+        <source>A message</source>
+        <translation>Eine Nachricht</translation>
+    </message>
+    <message>
         <source>A step of {0:.1f} rows takes {1:.1f} times as long as one of one row</source>
         <translation>Ein Schritt mit {0:.1f} Zeilen dauert {1:.1f}-mal so lange wie einer mit einer Zeile</translation>
+    </message>
+    <message>
+        <source>A stop string</source>
+        <translation>Ein Stopptext</translation>
     </message>
     <message>
         <source>CPUs compute float16 slowly; bf16 has the same size.</source>
@@ -2617,12 +2629,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Exportieren Sie es noch einmal.</translation>
     </message>
     <message>
+        <source>Finding the layers of {0}</source>
+        <translation>Sucht die Schichten von {0}</translation>
+    </message>
+    <message>
         <source>Go on with it; the log has the details.</source>
         <translation>Setzen Sie es fort; Einzelheiten stehen im Protokoll.</translation>
     </message>
     <message>
         <source>How they are launched by default is fastest for all measured shapes.</source>
         <translation>Wie sie standardmäßig gestartet werden, ist für alle gemessenen Größen am schnellsten.</translation>
+    </message>
+    <message>
+        <source>Install Medusa Chat again ({0}); the log has the details.</source>
+        <translation>Installieren Sie Medusa Chat neu ({0}); Einzelheiten stehen im Protokoll.</translation>
     </message>
     <message>
         <source>Install Medusa Chat again: {0}</source>
@@ -2807,6 +2827,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Load the model, and this folder as its heads: under Drafter, or with --heads.</source>
         <translation>Laden Sie das Modell, und diesen Ordner als seine Köpfe: unter Entwerfer oder mit --heads.</translation>
+    </message>
+    <message>
+        <source>Loading was stopped.</source>
+        <translation>Das Laden wurde abgebrochen.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -3017,6 +3041,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Nichts wurde dort verändert; sehen Sie nach den Verknüpfungen unter den Ordnern.</translation>
     </message>
     <message>
+        <source>Nothing was changed.</source>
+        <translation>Nichts wurde geändert.</translation>
+    </message>
+    <message>
         <source>Nothing was changed. Check HF_ENDPOINT and the proxy, or try again later.</source>
         <translation>Nichts wurde verändert. Prüfen Sie HF_ENDPOINT und den Proxy, oder versuchen Sie es später noch einmal.</translation>
     </message>
@@ -3169,6 +3197,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Benennen Sie dort eine um.</translation>
     </message>
     <message>
+        <source>Restart Medusa Chat. What you wrote and received so far is kept.</source>
+        <translation>Starten Sie Medusa Chat neu. Was Sie bisher geschrieben und erhalten haben, bleibt.</translation>
+    </message>
+    <message>
         <source>Rope scaling has {0} factors for {1} pairs.</source>
         <translation>Die gestreckten Positionen haben {0} Faktoren für {1} Paare.</translation>
     </message>
@@ -3291,6 +3323,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Starting the engine</source>
         <translation>Startet das Rechenwerk</translation>
+    </message>
+    <message>
+        <source>Storing the layers of {0}</source>
+        <translation>Speichert die Schichten von {0}</translation>
     </message>
     <message>
         <source>Streams beside {0} models aren&apos;t supported.</source>
@@ -3505,6 +3541,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Die Chat-Vorlage braucht zu viel Speicher.</translation>
     </message>
     <message>
+        <source>The check was stopped.</source>
+        <translation>Die Prüfung wurde abgebrochen.</translation>
+    </message>
+    <message>
         <source>The checkpoint is quantized already ({0}).</source>
         <translation>Der Checkpoint ist schon quantisiert ({0}).</translation>
     </message>
@@ -3537,12 +3577,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Die Umwandlung braucht viel mehr Speicher, als ihre Datei erklärt, und wurde beendet.</translation>
     </message>
     <message>
+        <source>The conversion was stopped.</source>
+        <translation>Die Umwandlung wurde abgebrochen.</translation>
+    </message>
+    <message>
         <source>The converter ended unexpectedly ({0}).</source>
         <translation>Der Umwandler endete unerwartet ({0}).</translation>
     </message>
     <message>
         <source>The convolutions of the block drafter have odd shapes.</source>
         <translation>Die Faltungen des Block-Entwerfers haben unmögliche Formen.</translation>
+    </message>
+    <message>
+        <source>The description of a function</source>
+        <translation>Die Beschreibung einer Funktion</translation>
     </message>
     <message>
         <source>The description of a function is no JSON.</source>
@@ -3583,6 +3631,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The drafter&apos;s MASK is token {0}; the model has {1}.</source>
         <translation>MASK ist beim Entwerfer Token {0}; das Modell hat {1}.</translation>
+    </message>
+    <message>
+        <source>The engine can&apos;t start: {0}.</source>
+        <translation>Die Engine kann nicht starten: {0}.</translation>
     </message>
     <message>
         <source>The engine failed: {0}.</source>
@@ -3645,6 +3697,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Die Grammatik zu übersetzen, dauert zu lange.</translation>
     </message>
     <message>
+        <source>The graphics card reported an error and can&apos;t be used any more.</source>
+        <translation>Die Grafikkarte hat einen Fehler gemeldet und kann nicht mehr benutzt werden.</translation>
+    </message>
+    <message>
         <source>The head is {0} wide, the model {1}, and it has no token vectors or no projection of its own.</source>
         <translation>Der Kopf ist {0} breit, das Modell {1}, und ihm fehlen eigene Token-Vektoren oder eine eigene Projektion.</translation>
     </message>
@@ -3683,6 +3739,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The heads lack {0} of {1} tensors, such as {2}.</source>
         <translation>Den Köpfen fehlen {0} von {1} Tensoren, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>The import was stopped.</source>
+        <translation>Der Import wurde abgebrochen.</translation>
     </message>
     <message>
         <source>The kept model holds {0}, which it has no place for.</source>
@@ -3857,8 +3917,24 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Der Tokenizer gehört zu einem anderen Modell; laden Sie beides neu herunter.</translation>
     </message>
     <message>
+        <source>The tokenizer can&apos;t be used</source>
+        <translation>Der Tokenizer kann nicht benutzt werden</translation>
+    </message>
+    <message>
+        <source>The tokenizer can&apos;t encode this text</source>
+        <translation>Der Tokenizer kann diesen Text nicht kodieren</translation>
+    </message>
+    <message>
+        <source>The tokenizer can&apos;t look a token up</source>
+        <translation>Der Tokenizer kann ein Token nicht nachschlagen</translation>
+    </message>
+    <message>
         <source>The tokenizer gives token {0}, but {1} knows only {2}.</source>
         <translation>Der Tokenizer ergibt Token {0}, aber {1} kennt nur {2}.</translation>
+    </message>
+    <message>
+        <source>The tokenizer in {0} can&apos;t be read</source>
+        <translation>Der Tokenizer in {0} kann nicht gelesen werden</translation>
     </message>
     <message>
         <source>The tokenizer in {0} is damaged: {1}.</source>
@@ -4085,6 +4161,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Dieses Gespräch wird noch beantwortet.</translation>
     </message>
     <message>
+        <source>This conversation was closed.</source>
+        <translation>Dieses Gespräch wurde geschlossen.</translation>
+    </message>
+    <message>
         <source>This document defines entities, which no Word document does.</source>
         <translation>Dieses Dokument legt Entitäten fest, was kein Word-Dokument tut.</translation>
     </message>
@@ -4191,6 +4271,18 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Leave out --cache-type and --sparse-attention.</source>
         <translation>Lassen Sie --cache-type und --sparse-attention weg.</translation>
+    </message>
+    <message>
+        <source>This was stopped before it began.</source>
+        <translation>Dies wurde abgebrochen, bevor es begann.</translation>
+    </message>
+    <message>
+        <source>This was stopped before it was measured.</source>
+        <translation>Dies wurde abgebrochen, bevor es gemessen war.</translation>
+    </message>
+    <message>
+        <source>This was stopped.</source>
+        <translation>Dies wurde abgebrochen.</translation>
     </message>
     <message>
         <source>Train the streams again, or get them again from where they came.</source>
@@ -4409,12 +4501,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>ein Assistent für Gemma 4, ein Entwerfer</translation>
     </message>
     <message>
+        <source>a comma is missing</source>
+        <translation>ein Komma fehlt</translation>
+    </message>
+    <message>
         <source>a control vector, which steers a model</source>
         <translation>ein Kontrollvektor, der ein Modell steuert</translation>
     </message>
     <message>
         <source>a download that isn&apos;t finished</source>
         <translation>ein Download, der nicht fertig ist</translation>
+    </message>
+    <message>
+        <source>a draft token that was left out has no parent node</source>
+        <translation>ein ausgelassenes Entwurfs-Token hat keinen Elternknoten</translation>
     </message>
     <message>
         <source>a layer that drafts tokens (MTP), without its model: a drafter</source>
@@ -4425,12 +4525,36 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>eine Zeile hat kein Ende</translation>
     </message>
     <message>
+        <source>a merge isn&apos;t two pieces</source>
+        <translation>eine Verschmelzung besteht nicht aus zwei Stücken</translation>
+    </message>
+    <message>
         <source>a model that makes sound</source>
         <translation>ein Modell, das Ton erzeugt</translation>
     </message>
     <message>
         <source>a model that turns texts into vectors and writes none</source>
         <translation>ein Modell, das Texte in Vektoren verwandelt und keine schreibt</translation>
+    </message>
+    <message>
+        <source>a node comes before its parent</source>
+        <translation>ein Knoten kommt vor seinem Elternknoten</translation>
+    </message>
+    <message>
+        <source>a node&apos;s head doesn&apos;t draft at its depth</source>
+        <translation>der Kopf eines Knotens entwirft nicht in dessen Tiefe</translation>
+    </message>
+    <message>
+        <source>a part of the model&apos;s own weights (init_lora_weights: {0})</source>
+        <translation>einen Teil der Gewichte des Modells selbst (init_lora_weights: {0})</translation>
+    </message>
+    <message>
+        <source>a token is there twice</source>
+        <translation>ein Token kommt zweimal vor</translation>
+    </message>
+    <message>
+        <source>a version of a message is empty</source>
+        <translation>eine Fassung einer Nachricht ist leer</translation>
     </message>
     <message>
         <source>a vocabulary without a model</source>
@@ -4457,8 +4581,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>eine Ausnahme ist nicht lesbar</translation>
     </message>
     <message>
+        <source>another download is fetching this file</source>
+        <translation>ein anderer Download holt diese Datei</translation>
+    </message>
+    <message>
         <source>another model</source>
         <translation>ein anderes Modell</translation>
+    </message>
+    <message>
+        <source>bitsandbytes, but not nf4</source>
+        <translation>bitsandbytes, aber nicht nf4</translation>
+    </message>
+    <message>
+        <source>changed biases (bias: {0})</source>
+        <translation>geänderte Biase (bias: {0})</translation>
     </message>
     <message>
         <source>changed token vectors</source>
@@ -4561,16 +4697,48 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>hört</translation>
     </message>
     <message>
+        <source>it breaks off</source>
+        <translation>sie bricht ab</translation>
+    </message>
+    <message>
         <source>it ended without saying why</source>
         <translation>sie endete, ohne zu sagen, warum</translation>
+    </message>
+    <message>
+        <source>it gives a file two sizes</source>
+        <translation>sie gibt einer Datei zwei Größen</translation>
+    </message>
+    <message>
+        <source>it has no data.pkl</source>
+        <translation>sie hat kein data.pkl</translation>
     </message>
     <message>
         <source>it has no end</source>
         <translation>sie hat kein Ende</translation>
     </message>
     <message>
+        <source>it has no list of files, or too many</source>
+        <translation>sie hat keine Dateiliste oder zu viele Dateien</translation>
+    </message>
+    <message>
+        <source>it has no messages</source>
+        <translation>es hat keine Nachrichten</translation>
+    </message>
+    <message>
+        <source>it has {0} bytes, its header speaks of {1}</source>
+        <translation>sie hat {0} Byte, ihr Kopf spricht von {1}</translation>
+    </message>
+    <message>
         <source>it has {0} tokens, not {1}</source>
         <translation>es hat {0} Token, nicht {1}</translation>
+    </message>
+    <message>
+        <source>it holds a list of the unknown kind {0}</source>
+        <translation>sie enthält eine Liste der unbekannten Art {0}</translation>
+    </message>
+    <message>
+        <source>it holds a value of the unknown kind {0}</source>
+        <translation>sie enthält einen Wert der unbekannten Art {0}</translation>
     </message>
     <message>
         <source>it holds no choices</source>
@@ -4581,20 +4749,68 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>sie enthält keine Liste von Modellen</translation>
     </message>
     <message>
+        <source>it holds no tensors</source>
+        <translation>sie enthält keine Tensoren</translation>
+    </message>
+    <message>
+        <source>it holds no tokens, or far too long ones</source>
+        <translation>er enthält keine oder viel zu lange Token</translation>
+    </message>
+    <message>
+        <source>it holds {0} once more</source>
+        <translation>sie enthält {0} noch einmal</translation>
+    </message>
+    <message>
+        <source>it holds {0} twice</source>
+        <translation>sie enthält {0} zweimal</translation>
+    </message>
+    <message>
         <source>it is a page</source>
         <translation>sie ist eine Webseite</translation>
+    </message>
+    <message>
+        <source>it is compressed and damaged</source>
+        <translation>sie ist komprimiert und beschädigt</translation>
     </message>
     <message>
         <source>it is compressed, though that wasn&apos;t asked for</source>
         <translation>sie ist komprimiert, obwohl das nicht verlangt war</translation>
     </message>
     <message>
+        <source>it is encoded as {0}</source>
+        <translation>sie ist als {0} kodiert</translation>
+    </message>
+    <message>
+        <source>it is longer than {0} MB</source>
+        <translation>sie ist länger als {0} MB</translation>
+    </message>
+    <message>
+        <source>it is nested too deeply</source>
+        <translation>sie ist zu tief verschachtelt</translation>
+    </message>
+    <message>
         <source>it is no JSON</source>
         <translation>sie ist kein JSON</translation>
     </message>
     <message>
+        <source>it is no JSON ({0})</source>
+        <translation>sie ist kein JSON ({0})</translation>
+    </message>
+    <message>
+        <source>it is no list</source>
+        <translation>sie ist keine Liste</translation>
+    </message>
+    <message>
         <source>it is no object</source>
         <translation>sie ist kein Objekt</translation>
+    </message>
+    <message>
+        <source>it is no text</source>
+        <translation>sie ist kein Text</translation>
+    </message>
+    <message>
+        <source>it is of version {0}</source>
+        <translation>sie hat die Version {0}</translation>
     </message>
     <message>
         <source>it is silent</source>
@@ -4617,20 +4833,108 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>es ist nicht kleiner</translation>
     </message>
     <message>
+        <source>it names a file twice</source>
+        <translation>sie nennt eine Datei zweimal</translation>
+    </message>
+    <message>
+        <source>it names a file {0}</source>
+        <translation>sie nennt eine Datei {0}</translation>
+    </message>
+    <message>
+        <source>it names nobody</source>
+        <translation>sie nennt niemanden</translation>
+    </message>
+    <message>
+        <source>it names {0}</source>
+        <translation>sie nennt {0}</translation>
+    </message>
+    <message>
+        <source>it promises {0:,} of something</source>
+        <translation>sie verspricht {0:,} von etwas</translation>
+    </message>
+    <message>
         <source>it takes too long</source>
         <translation>es dauert zu lange</translation>
+    </message>
+    <message>
+        <source>its accepted nodes are no path</source>
+        <translation>seine angenommenen Knoten bilden keinen Pfad</translation>
+    </message>
+    <message>
+        <source>its accepted nodes aren&apos;t what was chosen</source>
+        <translation>seine angenommenen Knoten sind nicht das, was gewählt wurde</translation>
+    </message>
+    <message>
+        <source>its alignment is no power of two</source>
+        <translation>ihre Ausrichtung ist keine Zweierpotenz</translation>
+    </message>
+    <message>
+        <source>its blob is gone</source>
+        <translation>ihr Blob fehlt</translation>
     </message>
     <message>
         <source>its blocks keep several residual streams</source>
         <translation>ihre Blöcke führen mehrere Residualströme</translation>
     </message>
     <message>
+        <source>its commit is {0}</source>
+        <translation>ihr Commit ist {0}</translation>
+    </message>
+    <message>
+        <source>its header has no possible length</source>
+        <translation>ihr Kopf hat keine mögliche Länge</translation>
+    </message>
+    <message>
+        <source>its header is no JSON</source>
+        <translation>ihr Kopf ist kein JSON</translation>
+    </message>
+    <message>
+        <source>its header is no JSON object</source>
+        <translation>ihr Kopf ist kein JSON-Objekt</translation>
+    </message>
+    <message>
+        <source>its header is too long</source>
+        <translation>ihr Kopf ist zu lang</translation>
+    </message>
+    <message>
+        <source>its header says nothing about {0}</source>
+        <translation>ihr Kopf sagt nichts über {0}</translation>
+    </message>
+    <message>
         <source>its list of exceptions can&apos;t be read</source>
         <translation>die Liste der Ausnahmen ist nicht lesbar</translation>
     </message>
     <message>
+        <source>its lists of nodes differ in length</source>
+        <translation>seine Knotenlisten sind verschieden lang</translation>
+    </message>
+    <message>
+        <source>its messages form a circle</source>
+        <translation>seine Nachrichten bilden einen Kreis</translation>
+    </message>
+    <message>
+        <source>its numbers are big-endian</source>
+        <translation>ihre Zahlen sind big-endian</translation>
+    </message>
+    <message>
+        <source>its status is {0}</source>
+        <translation>der Status ist {0}</translation>
+    </message>
+    <message>
         <source>its tokens are others</source>
         <translation>seine Token sind andere</translation>
+    </message>
+    <message>
+        <source>its tokens have other kinds than there are tokens</source>
+        <translation>die Zahl seiner Token-Arten ist nicht die seiner Token</translation>
+    </message>
+    <message>
+        <source>its tokens have other scores than there are tokens</source>
+        <translation>die Zahl seiner Bewertungen ist nicht die seiner Token</translation>
+    </message>
+    <message>
+        <source>its tokens&apos; merges are missing</source>
+        <translation>die Verschmelzungen seiner Token fehlen</translation>
     </message>
     <message>
         <source>its {0} is no whole number</source>
@@ -4641,12 +4945,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>einen Teil einer Antwort behalten</translation>
     </message>
     <message>
+        <source>made for {0}</source>
+        <translation>für {0} gemacht</translation>
+    </message>
+    <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
     </message>
     <message>
         <source>neither a family here nor transformers knows them as a model that writes text</source>
         <translation>weder eine Familie hier noch transformers kennt sie als Modell, das Text schreibt</translation>
+    </message>
+    <message>
+        <source>no cache</source>
+        <translation>kein Cache</translation>
     </message>
     <message>
         <source>no family here describes them</source>
@@ -4657,8 +4969,16 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>keine Dateien</translation>
     </message>
     <message>
+        <source>no head of its own</source>
+        <translation>kein eigener Kopf</translation>
+    </message>
+    <message>
         <source>no kernels for it</source>
         <translation>dafür gibt es keine Programme</translation>
+    </message>
+    <message>
+        <source>no tree has over {0} nodes or {1} levels</source>
+        <translation>kein Baum hat mehr als {0} Knoten oder {1} Ebenen</translation>
     </message>
     <message>
         <source>no working driver</source>
@@ -4667,6 +4987,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>nothing answers there</source>
         <translation>dort antwortet nichts</translation>
+    </message>
+    <message>
+        <source>nothing says which hash it should have</source>
+        <translation>nichts sagt, welche Prüfsumme sie haben soll</translation>
+    </message>
+    <message>
+        <source>one of its messages is empty</source>
+        <translation>eine seiner Nachrichten ist leer</translation>
     </message>
     <message>
         <source>one scale for a matrix</source>
@@ -4685,6 +5013,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>liest Schlüssel und Werte von {0}</translation>
     </message>
     <message>
+        <source>rows of {0} aren&apos;t whole blocks</source>
+        <translation>Zeilen von {0} sind keine ganzen Blöcke</translation>
+    </message>
+    <message>
         <source>sees</source>
         <translation>sieht</translation>
     </message>
@@ -4697,8 +5029,28 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>mehrere Verfahren</translation>
     </message>
     <message>
+        <source>sizes agree, but made for {0}: few drafts will hold</source>
+        <translation>die Größen passen, aber für {0} gemacht: wenige Entwürfe werden angenommen</translation>
+    </message>
+    <message>
+        <source>sizes agree; they don&apos;t say which model they are for</source>
+        <translation>die Größen passen; sie sagen nicht, für welches Modell sie sind</translation>
+    </message>
+    <message>
+        <source>something stands before the zip</source>
+        <translation>vor dem ZIP steht etwas</translation>
+    </message>
+    <message>
+        <source>states outside of its cache</source>
+        <translation>Zustände außerhalb seines Caches</translation>
+    </message>
+    <message>
         <source>statistics by which a model is brought into few bits</source>
         <translation>Statistiken, mit denen ein Modell in wenige Bits gebracht wird</translation>
+    </message>
+    <message>
+        <source>stored as {0}</source>
+        <translation>gespeichert als {0}</translation>
     </message>
     <message>
         <source>t2d isn&apos;t one value for each token.</source>
@@ -4707,6 +5059,26 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>tell how likely tokens are</source>
         <translation>sagen, wie wahrscheinlich Token sind</translation>
+    </message>
+    <message>
+        <source>the EAGLE head</source>
+        <translation>den EAGLE-Kopf</translation>
+    </message>
+    <message>
+        <source>the Hydra heads</source>
+        <translation>die Hydra-Köpfe</translation>
+    </message>
+    <message>
+        <source>the Medusa heads</source>
+        <translation>die Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>the assistant</source>
+        <translation>den Assistenten</translation>
+    </message>
+    <message>
+        <source>the block drafter</source>
+        <translation>den Block-Entwerfer</translation>
     </message>
     <message>
         <source>the connection failed ({0})</source>
@@ -4721,6 +5093,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>die Verschlüsselung misslingt</translation>
     </message>
     <message>
+        <source>the id of {0} is {1}</source>
+        <translation>die Id von {0} ist {1}</translation>
+    </message>
+    <message>
         <source>the kernel library</source>
         <translation>die Bibliothek des kompilierten Schritts</translation>
     </message>
@@ -4729,12 +5105,60 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>auch die letzte Projektion</translation>
     </message>
     <message>
+        <source>the layer for multi-token prediction</source>
+        <translation>die Schicht für Multi-Token-Vorhersage</translation>
+    </message>
+    <message>
         <source>the model&apos;s hash</source>
         <translation>der Hash des Modells</translation>
     </message>
     <message>
+        <source>the parent of a message is missing</source>
+        <translation>der Vorgänger einer Nachricht fehlt</translation>
+    </message>
+    <message>
         <source>the part of a model that sees or hears</source>
         <translation>der Teil eines Modells, der sieht oder hört</translation>
+    </message>
+    <message>
+        <source>the per-layer embeddings</source>
+        <translation>die Einbettungen je Schicht</translation>
+    </message>
+    <message>
+        <source>the server asks for patience</source>
+        <translation>der Server bittet um Geduld</translation>
+    </message>
+    <message>
+        <source>the server ended before the file did</source>
+        <translation>der Server endete vor der Datei</translation>
+    </message>
+    <message>
+        <source>the server failed ({0})</source>
+        <translation>der Server ist fehlgeschlagen ({0})</translation>
+    </message>
+    <message>
+        <source>the server refused to go on where it was cut</source>
+        <translation>der Server setzt den abgebrochenen Download nicht fort</translation>
+    </message>
+    <message>
+        <source>the server sent another part than was asked for</source>
+        <translation>der Server sandte einen anderen als den verlangten Teil</translation>
+    </message>
+    <message>
+        <source>the size of {0} is {1}</source>
+        <translation>die Größe von {0} ist {1}</translation>
+    </message>
+    <message>
+        <source>the streams</source>
+        <translation>die Ströme</translation>
+    </message>
+    <message>
+        <source>the token vectors</source>
+        <translation>die Token-Vektoren</translation>
+    </message>
+    <message>
+        <source>the zip&apos;s end is missing, or something follows it</source>
+        <translation>das Ende des ZIPs fehlt, oder danach folgt etwas</translation>
     </message>
     <message>
         <source>these are no heads</source>
@@ -4755,6 +5179,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>they read a text in both directions</source>
         <translation>sie lesen einen Text in beiden Richtungen</translation>
+    </message>
+    <message>
+        <source>this token</source>
+        <translation>dieses Token</translation>
     </message>
     <message>
         <source>token {0} is another</source>
@@ -4789,12 +5217,28 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>top-p ist {0}.</translation>
     </message>
     <message>
+        <source>two members have one name, or they lie in different folders</source>
+        <translation>zwei Einträge heißen gleich oder liegen in verschiedenen Ordnern</translation>
+    </message>
+    <message>
+        <source>two messages have the same id</source>
+        <translation>zwei Nachrichten haben dieselbe Id</translation>
+    </message>
+    <message>
+        <source>what it says of itself is no text</source>
+        <translation>was sie über sich sagt, ist kein Text</translation>
+    </message>
+    <message>
         <source>{0} (made when it is needed)</source>
         <translation>{0} (entsteht, wenn er gebraucht wird)</translation>
     </message>
     <message>
         <source>{0} ({1}) can&apos;t join: {2} is {3}, here it is {4}.</source>
         <translation>{0} ({1}) kann nicht beitreten: {2} ist dort {3}, hier {4}.</translation>
+    </message>
+    <message>
+        <source>{0} The CPU is used instead.</source>
+        <translation>{0} Stattdessen wird der Prozessor benutzt.</translation>
     </message>
     <message>
         <source>{0} alternatives to each token can&apos;t be given.</source>
@@ -4807,6 +5251,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} attention heads can&apos;t share {1} KV heads evenly.</source>
         <translation>{0} Aufmerksamkeitsköpfe können sich {1} KV-Köpfe nicht gleichmäßig teilen.</translation>
+    </message>
+    <message>
+        <source>{0} begins where it mustn&apos;t</source>
+        <translation>{0} beginnt an einer unerlaubten Stelle</translation>
     </message>
     <message>
         <source>{0} broke the process that reads it.</source>
@@ -4839,6 +5287,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} can&apos;t be reached: {1}.</source>
         <translation>{0} ist nicht erreichbar: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be read</source>
+        <translation>{0} kann nicht gelesen werden</translation>
     </message>
     <message>
         <source>{0} can&apos;t be read as JSON: {1}.</source>
@@ -4933,6 +5385,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} antwortet nicht mehr.</translation>
     </message>
     <message>
+        <source>{0} doesn&apos;t begin where the tensor before it ends</source>
+        <translation>{0} beginnt nicht, wo der Tensor davor endet</translation>
+    </message>
+    <message>
         <source>{0} doesn&apos;t exist.</source>
         <translation>{0} gibt es nicht.</translation>
     </message>
@@ -4947,6 +5403,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} exists already.</source>
         <translation>{0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>{0} has an impossible shape or place</source>
+        <translation>{0} hat eine unmögliche Form oder Stelle</translation>
+    </message>
+    <message>
+        <source>{0} has another size than its shape</source>
+        <translation>{0} hat eine andere Größe als seine Form</translation>
     </message>
     <message>
         <source>{0} has to be repaired or updated, and another program is using it.</source>
@@ -5521,6 +5985,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist fehlgeschlagen: {1}.</translation>
     </message>
     <message>
+        <source>{0} has {1:,} of something</source>
+        <translation>{0} hat {1:,} von etwas</translation>
+    </message>
+    <message>
+        <source>{0} has {1} dimensions</source>
+        <translation>{0} hat {1} Dimensionen</translation>
+    </message>
+    <message>
         <source>{0} holds no weights.</source>
         <translation>{0} enthält keine Gewichte.</translation>
     </message>
@@ -5701,6 +6173,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist keine gültige Aufzeichnung: {1}.</translation>
     </message>
     <message>
+        <source>{0} is of the unknown dtype {1}</source>
+        <translation>{0} hat den unbekannten Typ {1}</translation>
+    </message>
+    <message>
         <source>{0} is packed, but config.json says nothing of that.</source>
         <translation>{0} ist gepackt, aber config.json sagt nichts davon.</translation>
     </message>
@@ -5753,6 +6229,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist keine Datei.</translation>
     </message>
     <message>
+        <source>{0} isn&apos;t a short list of numbers</source>
+        <translation>{0} ist keine kurze Liste von Zahlen</translation>
+    </message>
+    <message>
         <source>{0} isn&apos;t complete: {1}.</source>
         <translation>{0} ist nicht vollständig: {1}.</translation>
     </message>
@@ -5795,6 +6275,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} names a file that isn&apos;t safetensors: {1}.</source>
         <translation>{0} nennt eine Datei, die kein safetensors ist: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} names it</source>
+        <translation>{0} nennt sie</translation>
     </message>
     <message>
         <source>{0} names token {1} as {2}, but has {3}.</source>
@@ -5951,6 +6435,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0}; a tree of them, {1:.1f} deep, brings {2:.1f} tokens.</source>
         <translation>{0}; ein Baum daraus, {1:.1f} tief, bringt {2:.1f} Token.</translation>
+    </message>
+    <message>
+        <source>{0}; trying again in {1:.0f} s</source>
+        <translation>{0}; neuer Versuch in {1:.0f} s</translation>
     </message>
     <message>
         <source>{0}{1} isn&apos;t installed.</source>

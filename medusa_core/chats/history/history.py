@@ -119,7 +119,7 @@ class History(Answers, Importing, Copying, Search, Traces):
                     except StopIteration as done:
                         return cast("ImportCounts", done.value)
                 pieces.close()
-            raise Cancelled("The import was stopped.")
+            raise Cancelled(tr("The import was stopped."))
 
         if not self.is_saved:
             return self.import_all(conversations)

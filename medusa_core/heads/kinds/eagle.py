@@ -82,7 +82,7 @@ def _read(files: HeadFiles, target: HeadsTarget) -> EagleHead:
     try:
         return EagleHead(parts, taps, read_part, shared_weights, build_linear, precision)
     except torch.OutOfMemoryError as error:
-        raise no_memory("the EAGLE head") from error
+        raise no_memory(tr("the EAGLE head")) from error
 
 
 def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -> None:

@@ -26,6 +26,7 @@ from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.tensor_reader import linears_of, tensor_reader
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.weights import no_memory
@@ -99,7 +100,7 @@ def _read(files: HeadFiles, target: HeadsTarget) -> AssistantHead:
     try:
         return AssistantHead(parts, read, read_part, shared_weights, scale, build_linear, precision)
     except torch.OutOfMemoryError as error:
-        raise no_memory("the assistant") from error
+        raise no_memory(tr("the assistant")) from error
 
 
 def _checked_ordering(ordering: Tensor, config: ModelConfig) -> Tensor:

@@ -169,7 +169,7 @@ def _read(files: HeadFiles, target: HeadsTarget) -> HydraHeads:
         )
         return HydraHeads(heads, sizes.columns, shared_weights, precision.compute, token_map)
     except torch.OutOfMemoryError as error:
-        raise no_memory("the Hydra heads") from error
+        raise no_memory(tr("the Hydra heads")) from error
 
 
 def _check_fit(sizes: _Sizes, token_map: Tensor | None, config: ModelConfig) -> None:

@@ -14,6 +14,7 @@ from medusa_core.heads.medusa import HeadsTarget
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.heads.mtp_layouts import layout_of
 from medusa_core.heads.mtp_parts import WITHOUT, MtpParts, mtp_parts, mtp_shape
+from medusa_core.i18n import tr
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.weights import no_memory
@@ -60,7 +61,7 @@ def _read(files: HeadFiles, target: HeadsTarget) -> MtpHead:
             parts, config.num_layers, files.checkpoint, shared_weights, formats, precision
         )
     except torch.OutOfMemoryError as error:
-        raise no_memory("the layer for multi-token prediction") from error
+        raise no_memory(tr("the layer for multi-token prediction")) from error
 
 
 SPEC = HeadKind("mtp", _owns, _sizes, _read, is_ranked=False, is_embedded=_lies_within)

@@ -85,7 +85,7 @@ def _read(files: HeadFiles, target: HeadsTarget) -> StreamHeads:
             sizes, config, read_part, shared_weights, linears_of(formats, precision), precision
         )
     except torch.OutOfMemoryError as error:
-        raise no_memory("the streams") from error
+        raise no_memory(tr("the streams")) from error
 
 
 def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWeights) -> None:

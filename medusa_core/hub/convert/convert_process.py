@@ -74,7 +74,7 @@ def run_job(
     def check_limits() -> None:
         """Raise if the user cancels or the worker uses too much memory."""
         if is_cancelled():
-            raise Cancelled("The conversion was stopped.", "Nothing was changed.")
+            raise Cancelled(tr("The conversion was stopped."), tr("Nothing was changed."))
         # Only on Linux can the child limit itself.
         if sandbox.resident_bytes() > _TORCH_BYTES + job.memory_bytes:
             raise ConversionError(

@@ -106,7 +106,7 @@ def _check_kind(file: BinaryIO, name: str) -> None:
         )
     file.seek(-min(_ZIP_END_BYTES, len(first)), io.SEEK_END)
     if not file.read().startswith(_ZIP_END):
-        raise _damaged(name, "the zip's end is missing, or something follows it")
+        raise _damaged(name, tr("the zip's end is missing, or something follows it"))
 
 
 def _read_archive(file: BinaryIO, name: str) -> _Archive:
@@ -115,9 +115,9 @@ def _read_archive(file: BinaryIO, name: str) -> _Archive:
         entries = archive.infolist()
         names = {entry.filename.casefold() for entry in entries}  # torch minds no capitals
         if len(names) < len(entries) or len({each.partition("/")[0] for each in names}) != 1:
-            raise _damaged(name, "two members have one name, or they lie in different folders")
+            raise _damaged(name, tr("two members have one name, or they lie in different folders"))
         if min(entry.header_offset for entry in entries):
-            raise _damaged(name, "something stands before the zip")
+            raise _damaged(name, tr("something stands before the zip"))
         for entry in entries:
             is_stored = entry.compress_type == zipfile.ZIP_STORED
             if not is_stored or entry.flag_bits & _ENCRYPTED:
@@ -130,7 +130,7 @@ def _read_archive(file: BinaryIO, name: str) -> _Archive:
         if order in archive.namelist() and archive.read(order) != b"little":
             raise ConversionError(tr("The numbers in {0} are not little-endian.", name), _OTHERWISE)
         if f"{folder}/data.pkl" not in archive.namelist():
-            raise _damaged(name, "it has no data.pkl")
+            raise _damaged(name, tr("it has no data.pkl"))
         data = f"{folder}/data/"
         return _Archive(
             archive.read(f"{folder}/data.pkl"),

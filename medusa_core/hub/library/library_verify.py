@@ -122,7 +122,7 @@ def verify(
         nonlocal done
         done += nbytes
         if is_cancelled():
-            raise Cancelled("The check was stopped.")
+            raise Cancelled(tr("The check was stopped."))
         if on_progress is not None:
             on_progress(done, total)
 
@@ -174,7 +174,7 @@ def _removed_bytes(boundary: Boundary, path: Path) -> int:
 def _check(path: Path, name: str, expected: Expected, count: Callable[[int], None]) -> FileCheck:
     """Compare a file's size and hash with the expected ones."""
     if not path.exists():
-        return FileCheck(name, FileState.MISSING, "its blob is gone")
+        return FileCheck(name, FileState.MISSING, tr("its blob is gone"))
     size = path.stat().st_size
     if expected.nbytes not in (-1, size):
         count(size)
@@ -198,7 +198,7 @@ def _check_header(path: Path, name: str, size: int) -> FileCheck:
             read_header(path)
         except CheckpointError as error:
             return FileCheck(name, FileState.DAMAGED, error.message, size)
-    return FileCheck(name, FileState.UNCHECKED, "nothing says which hash it should have", size)
+    return FileCheck(name, FileState.UNCHECKED, tr("nothing says which hash it should have"), size)
 
 
 def _digest(path: Path, size: int, is_large: bool, count: Callable[[int], None]) -> str:
@@ -225,7 +225,7 @@ def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
     except CheckpointError:
         return []  # a damaged index is found by its hash
     return [
-        FileCheck(name, FileState.MISSING, f"{INDEX_FILE} names it")
+        FileCheck(name, FileState.MISSING, tr("{0} names it", INDEX_FILE))
         for name in names
         if name not in present
     ]

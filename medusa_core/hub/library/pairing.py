@@ -153,15 +153,15 @@ def match(target: TargetFacts, heads: HeadsFacts) -> HeadsMatch:
         return HeadsMatch(heads, HeadsFit.MISFIT, reason)
     if not heads.base_model:
         return HeadsMatch(
-            heads, HeadsFit.FITS, "sizes agree; they don't say which model they are for"
+            heads, HeadsFit.FITS, tr("sizes agree; they don't say which model they are for")
         )
     names = (target.name, target.title) if target.title else (target.name,)
     if any(same_model(heads.base_model, name) for name in names):
-        return HeadsMatch(heads, HeadsFit.MADE_FOR, f"made for {heads.base_model}")
+        return HeadsMatch(heads, HeadsFit.MADE_FOR, tr("made for {0}", heads.base_model))
     return HeadsMatch(
         heads,
         HeadsFit.FOREIGN,
-        f"sizes agree, but made for {heads.base_model}: few drafts will hold",
+        tr("sizes agree, but made for {0}: few drafts will hold", heads.base_model),
     )
 
 

@@ -106,10 +106,12 @@ def parse_lora_config(raw: Mapping[str, Any]) -> LoraConfig:
         if raw.get(key):
             raise _unsupported(f"{what} ({key})")
     if raw.get("bias", "none") != "none":
-        raise _unsupported(f"changed biases (bias: {reprlib.repr(raw['bias'])})")
+        raise _unsupported(tr("changed biases (bias: {0})", reprlib.repr(raw["bias"])))
     start = raw.get("init_lora_weights")
     if isinstance(start, str) and start.startswith(_RESIDUAL_INITS):
-        raise _unsupported(f"a part of the model's own weights (init_lora_weights: {start[:40]})")
+        raise _unsupported(
+            tr("a part of the model's own weights (init_lora_weights: {0})", start[:40])
+        )
     base = raw.get("base_model_name_or_path")
     return LoraConfig(
         rank=_rank(raw.get("r", _DEFAULT), "r"),

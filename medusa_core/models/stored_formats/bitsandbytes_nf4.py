@@ -30,9 +30,9 @@ _METHOD = "bitsandbytes nf4"
 def _parse(settings: Mapping[str, Any]) -> Packing:
     """Parse a bitsandbytes `quantization_config`; only nf4 is supported."""
     if not settings.get("load_in_4bit") or settings.get("bnb_4bit_quant_type", "fp4") != "nf4":
-        raise _unsupported("bitsandbytes, but not nf4")
+        raise _unsupported(tr("bitsandbytes, but not nf4"))
     if (storage := settings.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
-        raise _unsupported(f"stored as {reprlib.repr(storage)}")
+        raise _unsupported(tr("stored as {0}", reprlib.repr(storage)))
     return Packing(
         _METHOD,
         bits=4,

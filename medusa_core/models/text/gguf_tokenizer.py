@@ -65,11 +65,13 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
     most = MAX_PIECE_CHARS if model == "llama" else _MAX_CHARS
     if not texts or max(map(len, texts)) > most:
-        raise _damaged(path, "it holds no tokens, or far too long ones")
+        raise _damaged(path, tr("it holds no tokens, or far too long ones"))
     if kinds and len(kinds) != len(texts):
-        raise _damaged(path, "its tokens have other kinds than there are tokens")
+        raise _damaged(path, tr("its tokens have other kinds than there are tokens"))
     kinds = [int(kind) for kind in kinds] or _guess_kinds(gguf, texts)
-    with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
+    with tokenizer_errors(
+        tr("The tokenizer in {0} can't be read", path.name), tr("Download it again.")
+    ):
         if model == "gpt2":
             return _byte_level(gguf, path, texts, kinds), True
         return _sentencepiece(gguf, path, texts, kinds), False
@@ -123,7 +125,7 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
     if is_gemma4:
         merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     elif len(scores) != len(texts):
-        raise _damaged(path, "its tokens have other scores than there are tokens")
+        raise _damaged(path, tr("its tokens have other scores than there are tokens"))
     kind_of = {kind: PieceKind(kind) for kind in set(kinds)}
     piece_scores = [0.0] * len(texts) if is_gemma4 else scores
     pieces = [
@@ -153,10 +155,10 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     if not merges and any(
         len(text) > 1 and kind == PieceKind.NORMAL for text, kind in zip(texts, kinds, strict=True)
     ):
-        raise _damaged(path, "its tokens' merges are missing")
+        raise _damaged(path, tr("its tokens' merges are missing"))
     vocabulary = {text: number for number, text in enumerate(texts)}
     if len(vocabulary) != len(texts):
-        raise _damaged(path, "a token is there twice")
+        raise _damaged(path, tr("a token is there twice"))
     tokenizer = RustTokenizer(
         models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not pre_tokenizer.merges_words)
     )
@@ -200,7 +202,7 @@ def _pair(path: Path, merge: str) -> tuple[str, str]:
     """Split a BPE merge at its space."""
     first, _, second = merge.partition(" ")
     if not first or not second:
-        raise _damaged(path, "a merge isn't two pieces")
+        raise _damaged(path, tr("a merge isn't two pieces"))
     return first, second
 
 

@@ -59,7 +59,7 @@ def read_sentencepiece(path: Path) -> RustTokenizer:
         raise TokenizerError(
             tr("{0} can't be read: {1}.", path.name, error), "Download the file again."
         ) from error
-    with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
+    with tokenizer_errors(tr("{0} can't be read", path.name), tr("Download the file again.")):
         if model_kind != _BPE:
             raise _no_bytes(path.name)
         return build_sentencepiece(pieces, prepends_space, path.name)

@@ -78,7 +78,7 @@ class Tokenizer:
         """
         self._tokenizer = tokenizer
         self._cached = lru_cache(maxsize=_CACHE_SIZE)(self._encode)
-        with tokenizer_errors("The tokenizer can't be used"):
+        with tokenizer_errors(tr("The tokenizer can't be used")):
             tokenizer.no_truncation()
             tokenizer.no_padding()
             vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
@@ -98,7 +98,9 @@ class Tokenizer:
         """
         path = folder / "tokenizer.json"
         if path.exists():
-            with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
+            with tokenizer_errors(
+                tr("{0} can't be read", path.name), tr("Download the file again.")
+            ):
                 is_byte_level = _is_byte_level(path)
                 tokenizer = RustTokenizer.from_file(str(path))
             return cls(tokenizer, is_byte_level)
@@ -117,7 +119,7 @@ class Tokenizer:
 
     def token_id(self, text: str) -> int | None:
         """Return the id of the token with this text; None if there is none."""
-        with tokenizer_errors("The tokenizer can't look a token up"):
+        with tokenizer_errors(tr("The tokenizer can't look a token up")):
             found: int | None = self._tokenizer.token_to_id(text)
             return found
 
@@ -132,7 +134,7 @@ class Tokenizer:
 
     def _encode(self, text: str) -> tuple[int, ...]:
         """Encode a text without BOS; cached, as templates repeat texts."""
-        with tokenizer_errors("The tokenizer can't encode this text"):
+        with tokenizer_errors(tr("The tokenizer can't encode this text")):
             return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def encode_prompt(self, text: str) -> list[int]:

@@ -123,7 +123,7 @@ def body_of(model: Any) -> Any:
     """
     body = model.get_decoder()
     if body is None or body is model or model.get_output_embeddings() is None:
-        raise _unknown(model.config.model_type, "no head of its own")
+        raise _unknown(model.config.model_type, tr("no head of its own"))
     return body
 
 
@@ -161,7 +161,7 @@ def cache_argument(body: Any, model_type: str) -> str:
     for name in ("past_key_values", "cache_params"):
         if name in arguments:
             return name
-    raise _unknown(model_type, "no cache")
+    raise _unknown(model_type, tr("no cache"))
 
 
 def _arguments(body: Any) -> list[str]:
@@ -184,7 +184,7 @@ def _layers_of_cache(model: Any, config: Any) -> list[Any]:
     except Exception as error:
         raise _unknown(config.model_type, type(error).__name__) from error
     if any(_is_empty_state(layer) for layer in cache.layers):
-        raise _unknown(config.model_type, "states outside of its cache")
+        raise _unknown(config.model_type, tr("states outside of its cache"))
     return list(cache.layers)
 
 

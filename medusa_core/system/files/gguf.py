@@ -142,7 +142,7 @@ class Gguf:
         tensor = self.tensors[name]
         count = tensor.nbytes // 4
         if tensor.kind != "f32" or not 0 < count <= _MOST_NUMBERS:
-            raise damaged(tensor.path, f"{name} isn't a short list of numbers")
+            raise damaged(tensor.path, tr("{0} isn't a short list of numbers", name))
         try:
             with tensor.path.open("rb") as file:
                 file.seek(tensor.start)
@@ -233,12 +233,12 @@ def read_gguf(path: Path, is_model: bool = True) -> Gguf:
     tensors: dict[str, GgufTensor] = {}
     for part in parts:
         if twice := tensors.keys() & part.tensors.keys():
-            raise damaged(part.files[0], f"it holds {min(twice)} once more")
+            raise damaged(part.files[0], tr("it holds {0} once more", min(twice)))
         tensors |= part.tensors
     if is_model:
         check_has_layers(path.name, parts[0].entries, tensors)
     if not tensors:
-        raise damaged(path, "it holds no tensors")
+        raise damaged(path, tr("it holds no tensors"))
     return Gguf(files, parts[0].version, parts[0].entries, tensors)
 
 
@@ -270,7 +270,9 @@ def _read(header: GgufHeader, path: Path, is_model: bool) -> Gguf:
     if version not in _VERSIONS:
         is_big_endian = int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS
         raise header.damaged(
-            "its numbers are big-endian" if is_big_endian else f"it is of version {version}"
+            tr("its numbers are big-endian")
+            if is_big_endian
+            else tr("it is of version {0}", version)
         )
     num_tensors = header.count(_MOST_TENSORS)
     entries: dict[str, Value] = {}
@@ -302,14 +304,14 @@ class _Entry:
         name = header.text(_MOST_NAME_BYTES)
         num_dims = int(header.scalar("I"))
         if not 1 <= num_dims <= _MOST_DIMS:
-            raise header.damaged(f"{name} has {num_dims} dimensions")
+            raise header.damaged(tr("{0} has {1} dimensions", name, num_dims))
         dims = [int(header.scalar("Q")) for _ in range(num_dims)]
         number, offset = int(header.scalar("I")), int(header.scalar("Q"))
         weights = 1
         for size in dims:
             weights *= size
             if not 0 < weights <= _MOST_WEIGHTS:
-                raise header.damaged(f"{name} has {size:,} of something")
+                raise header.damaged(tr("{0} has {1:,} of something", name, size))
         if number not in _TYPES:
             called = _UNREAD.get(number, f"number {number}")
             known = ", ".join(kind.upper() for kind, _, _ in _TYPES.values())
@@ -319,7 +321,7 @@ class _Entry:
             )
         kind, together, nbytes = _TYPES[number]
         if dims[0] % together:
-            raise header.damaged(f"rows of {name} aren't whole blocks")
+            raise header.damaged(tr("rows of {0} aren't whole blocks", name))
         return cls(name, kind, tuple(reversed(dims)), weights // together * nbytes, offset)
 
 
@@ -329,15 +331,15 @@ def _placed(
     """Compute where tensors are in the file, and check that they don't overlap or exceed it."""
     alignment = entries.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
-        raise header.damaged("its alignment is no power of two")
+        raise header.damaged(tr("its alignment is no power of two"))
     begin = -(-header.position // alignment) * alignment
     tensors: dict[str, GgufTensor] = {}
     end = 0
     for entry in sorted(entries_found, key=lambda entry: entry.offset):
         if entry.name in tensors:
-            raise header.damaged(f"it holds {entry.name} twice")
+            raise header.damaged(tr("it holds {0} twice", entry.name))
         if entry.offset % alignment or entry.offset < end:
-            raise header.damaged(f"{entry.name} begins where it mustn't")
+            raise header.damaged(tr("{0} begins where it mustn't", entry.name))
         end = entry.offset + entry.nbytes
         if begin + end > header.size:
             raise incomplete(path)

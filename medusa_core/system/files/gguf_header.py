@@ -80,7 +80,7 @@ class GgufHeader:
         if kind == _ARRAY:
             return self._list()
         if kind not in _SCALARS:
-            raise self.damaged(f"it holds a value of the unknown kind {kind}")
+            raise self.damaged(tr("it holds a value of the unknown kind {0}", kind))
         return self.scalar(_SCALARS[kind])
 
     def damaged(self, reason: str) -> CheckpointError:
@@ -93,7 +93,7 @@ class GgufHeader:
         if kind == _STRING:
             return self._texts(self.count(_MOST_TEXTS))
         if kind not in _SCALARS:
-            raise self.damaged(f"it holds a list of the unknown kind {kind}")
+            raise self.damaged(tr("it holds a list of the unknown kind {0}", kind))
         form = "B" if _SCALARS[kind] == "?" else _SCALARS[kind]
         numbers = array(form)
         numbers.frombytes(self.take(self.count(self._most) * numbers.itemsize))
@@ -120,7 +120,7 @@ class GgufHeader:
     def _check_count(self, count: int, most: int) -> None:
         """Refuse a count above a limit."""
         if count > most:
-            raise self.damaged(f"it promises {count:,} of something")
+            raise self.damaged(tr("it promises {0:,} of something", count))
 
     def _up_to(self, end: int) -> bytes:
         """Return the bytes from the start to at least `end`, reading more if needed."""
@@ -133,7 +133,7 @@ class GgufHeader:
             self._data += self._file.read(wanted - have)
         if end > len(self._data):
             if self._most < self.size:
-                raise self.damaged("its header is too long")
+                raise self.damaged(tr("its header is too long"))
             raise incomplete(self._path)
         return self._data
 

@@ -74,7 +74,7 @@ def read_metadata(path: Path) -> dict[str, str]:
     """
     raw = _as_object(_read_header(path), path.name).get("__metadata__", {})
     if not isinstance(raw, dict) or not all(isinstance(text, str) for text in raw.values()):
-        raise _damaged(path.name, "what it says of itself is no text")
+        raise _damaged(path.name, tr("what it says of itself is no text"))
     return raw
 
 
@@ -101,7 +101,7 @@ def header_bytes(first: bytes, file_name: str) -> int:
     """
     length = int.from_bytes(first, "little")
     if len(first) < LENGTH_BYTES or not 2 <= length <= MOST_HEADER_BYTES:
-        raise _damaged(file_name, "its header has no possible length")
+        raise _damaged(file_name, tr("its header has no possible length"))
     return length
 
 
@@ -123,10 +123,10 @@ def parse_header(header: bytes, file_bytes: int | None, file_name: str) -> dict[
     end = begin
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].nbytes)):
         if entry.start != end:
-            raise _damaged(file_name, f"{name} doesn't begin where the tensor before it ends")
+            raise _damaged(file_name, tr("{0} doesn't begin where the tensor before it ends", name))
         end += entry.nbytes
     if file_bytes is not None and end != file_bytes:
-        raise _damaged(file_name, f"it has {file_bytes} bytes, its header speaks of {end}")
+        raise _damaged(file_name, tr("it has {0} bytes, its header speaks of {1}", file_bytes, end))
     return entries
 
 
@@ -135,25 +135,25 @@ def _as_object(header: bytes, file_name: str) -> dict[str, object]:
     try:
         raw = json.loads(header)
     except (ValueError, RecursionError) as error:
-        raise _damaged(file_name, "its header is no JSON") from error
+        raise _damaged(file_name, tr("its header is no JSON")) from error
     if not isinstance(raw, dict):
-        raise _damaged(file_name, "its header is no JSON object")
+        raise _damaged(file_name, tr("its header is no JSON object"))
     return raw
 
 
 def _entry(name: str, value: object, data_start: int, file_name: str) -> TensorEntry:
     """Parse and check the entry of a tensor."""
     if not isinstance(value, Mapping):
-        raise _damaged(file_name, f"its header says nothing about {name}")
+        raise _damaged(file_name, tr("its header says nothing about {0}", name))
     dtype, shape, offsets = (value.get(key) for key in ("dtype", "shape", "data_offsets"))
     bits = BITS.get(dtype) if isinstance(dtype, str) else None
     if bits is None:
-        raise _damaged(file_name, f"{name} is of the unknown dtype {dtype!r}")
+        raise _damaged(file_name, tr("{0} is of the unknown dtype {1}", name, repr(dtype)))
     if not (_are_sizes(shape) and _are_sizes(offsets)) or len(offsets) != 2:
-        raise _damaged(file_name, f"{name} has an impossible shape or place")
+        raise _damaged(file_name, tr("{0} has an impossible shape or place", name))
     start, end = offsets
     if math.prod(shape) * bits // 8 != end - start:
-        raise _damaged(file_name, f"{name} has another size than its shape")
+        raise _damaged(file_name, tr("{0} has another size than its shape", name))
     return TensorEntry(str(dtype), tuple(shape), data_start + start, end - start)
 
 

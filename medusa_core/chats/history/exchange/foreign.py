@@ -57,13 +57,13 @@ def from_chatgpt(raw: Json) -> Json:
         ConversationFileError: The tree of messages is inconsistent.
     """
     if not isinstance(raw["mapping"], dict):
-        raise refused_conversation(raw, "it has no messages")
+        raise refused_conversation(raw, tr("it has no messages"))
     title, created_s = raw.get("title"), _number(raw.get("create_time"))
     name = own_id("chatgpt", raw.get("conversation_id") or raw.get("id") or "", title, created_s)
     nodes, hidden = [], set()
     for key, node in raw["mapping"].items():
         if not isinstance(node, dict):
-            raise refused_conversation(raw, "one of its messages is empty")
+            raise refused_conversation(raw, tr("one of its messages is empty"))
         message = node.get("message")
         record = _chatgpt_message(message) if isinstance(message, dict) else None
         if record is None:
@@ -157,7 +157,7 @@ def _lm_studio_system(raw: Json) -> str:
 def _lm_studio_version(raw: Any, last_model: Any) -> Json | None:
     """Convert a version of a message; None for an empty one."""
     if not isinstance(raw, dict):
-        raise refused_conversation(None, "a version of a message is empty")
+        raise refused_conversation(None, tr("a version of a message is empty"))
     role = raw.get("role")
     if raw.get("type") == "multiStep":
         steps = raw.get("steps")

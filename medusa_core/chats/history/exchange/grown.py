@@ -27,16 +27,16 @@ def in_order(messages: Sequence[Json], title: str) -> list[Json]:
     children: dict[str | None, list[Json]] = defaultdict(list)
     ids = {message["id"] for message in messages}
     if len(ids) < len(messages):
-        raise refused_conversation({"title": title}, "two messages have the same id")
+        raise refused_conversation({"title": title}, tr("two messages have the same id"))
     for message in messages:
         if message["parent_id"] is not None and message["parent_id"] not in ids:
-            raise refused_conversation({"title": title}, "the parent of a message is missing")
+            raise refused_conversation({"title": title}, tr("the parent of a message is missing"))
         children[message["parent_id"]].append(message)
     ordered: list[Json] = list(children[None])
     for message in ordered:  # breadth-first: the list grows
         ordered += children.get(message["id"], ())
     if len(ordered) < len(messages):
-        raise refused_conversation({"title": title}, "its messages form a circle")
+        raise refused_conversation({"title": title}, tr("its messages form a circle"))
     # The order of versions is that of the file, so a file with parents before children stays as it
     # is.
     index = {id(message): number for number, message in enumerate(messages)}

@@ -81,7 +81,7 @@ class JsonPieces:
                 case "]":
                     return
                 case _:
-                    raise self._no_json("a comma is missing")
+                    raise self._no_json(tr("a comma is missing"))
 
     def _value(self) -> Any:
         """Parse the next value, reading until it is complete."""
@@ -90,7 +90,7 @@ class JsonPieces:
             try:
                 value, self._at = self._decoder.raw_decode(self._text, self._at)
             except RecursionError as error:
-                raise self._no_json("it is nested too deeply") from error
+                raise self._no_json(tr("it is nested too deeply")) from error
             except ValueError as error:
                 if self._is_read:
                     raise self._no_json(str(error)) from error
@@ -122,7 +122,7 @@ class JsonPieces:
         try:
             read = self._file.read(max(_CHUNK, len(waiting)))
         except ValueError as error:
-            raise self._no_json("it is no text") from error
+            raise self._no_json(tr("it is no text")) from error
         self._is_read = not read
         self._text, self._at = waiting + read, 0
 
