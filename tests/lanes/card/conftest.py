@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.card.guard import find_compiler, register_guard
+from tests.support.card.guard import NO_COMPILER, find_compiler, register_guard
 from tests.support.card.host_kernels import HostKernels, shared_host_kernels
 
 Folders = dict[str, tuple[Path, Path]]
@@ -15,15 +15,15 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Without it torch refuses tensors on a card that it wasn't built for."""
     compiler = find_compiler()
     if compiler is None:
-        pytest.skip("The fake card needs a C++ compiler: apt-get install g++.")
+        pytest.skip(NO_COMPILER)
     register_guard(tmp_path_factory.mktemp("guard"), compiler)
 
 
 @pytest.fixture(scope="session")
 def compiler() -> list[str]:
     found = find_compiler()
-    assert found is not None, "The kernels' tests need a C++ compiler: apt-get install g++."
-    return [found]
+    assert found is not None, NO_COMPILER
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
 """The CUDA kernels on the CPU, a few of each; the lane `card` runs all of them."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,6 +14,7 @@ from medusa_core.runtime.backends.cuda_blocks import CardAttention
 from medusa_core.system.native.cuda.build import changes
 from medusa_core.system.native.cuda.kernels import kernel_file
 from medusa_core.system.resources import native_dir
+from tests.support.card import guard
 from tests.support.card.host_kernels import HostKernels, shared_host_kernels
 
 CPU = torch.device("cpu")
@@ -79,6 +83,22 @@ def test_every_compute_capability_has_a_file() -> None:
     files = {card: kernel_file("rows", card) for card in names}
     assert {card: path.name for card, path in files.items()} == names
     assert all(path.is_file() for path in files.values())
+
+
+def test_a_missing_compiler_is_named_and_ziglang_replaces_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEDUSA_TEST_SHARED", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr(guard.shutil, "which", lambda _: None)
+    monkeypatch.setattr(guard.importlib.util, "find_spec", lambda _: None)
+    kind = AssertionError if sys.platform.startswith("linux") else pytest.skip.Exception
+    with pytest.raises(kind, match=r"Install g\+\+ .*, or the extra native: pip install"):
+        shared_host_kernels()
+    monkeypatch.setattr(guard.importlib.util, "find_spec", lambda name: name == "ziglang")
+    found = guard.find_compiler()
+    assert found is not None
+    assert found[:4] == [sys.executable, "-m", "ziglang", "c++"]
 
 
 def error(found: Tensor, expected: Tensor) -> float:
