@@ -26,7 +26,7 @@ from medusa_core.runtime.backends.caches import AddressedCache
 from medusa_core.runtime.backends.cuda_blocks import MMA_DIMS, CardAttention, fused_kernels_work
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import Mlp
-from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm
+from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm, SplitQkNorm
 from medusa_core.system.native.cuda import MAX_SPLITS, MOST_STEP_ROWS
 from medusa_core.system.native.cuda.kernels import DTYPES, PREPARED, QUANTIZED
 
@@ -391,10 +391,10 @@ def _pieces_of(block: Block) -> _FusedBlock | None:
     special = (own.is_gated, own.k_eq_v, not own.owned_kv_heads, not mlp.spec.has_gate)
     if any(special) or attention.head_scales is not None or attention.v_norm is not None:
         return None
-    pre, pre_mlp, of_heads = block.pre_norm, block.pre_mlp_norm, attention.qk_norm
+    pre, pre_mlp, of_heads = block.pre_norm, block.pre_mlp_norm, _head_norms(attention)
     if pre is None or pre_mlp is None or pre.weight.dtype != torch.float32:
         return None
-    if not isinstance(of_heads, HeadNorm | None) or own.head_dim > _MOST_DIMS:
+    if of_heads is None or own.head_dim > _MOST_DIMS:
         return None
     qkv, output, down = (
         tuple(_split(part)) for part in (attention.qkv, attention.output, mlp.down)
@@ -405,8 +405,7 @@ def _pieces_of(block: Block) -> _FusedBlock | None:
     return _FusedBlock(
         attention,
         (pre, block.post_norm, pre_mlp, block.post_mlp_norm),
-        None if of_heads is None else of_heads.weight.float().contiguous(),
-        0.0 if of_heads is None else of_heads.norm.eps,
+        *of_heads,
         qkv,
         output,
         gate_up,
@@ -414,6 +413,23 @@ def _pieces_of(block: Block) -> _FusedBlock | None:
         slope=0.0,
         offset=0.0,
     )
+
+
+def _head_norms(attention: Attention) -> tuple[Tensor | None, float] | None:
+    """Return the weights and ε of norms of heads; None if a norm spans more than one head."""
+    norms, spec = attention.qk_norm, attention.spec
+    if norms is None:
+        return None, 0.0
+    if isinstance(norms, HeadNorm):
+        return norms.weight.float().contiguous(), norms.norm.eps
+    if not isinstance(norms, SplitQkNorm):
+        return None
+    q, k = norms.q_norm, norms.k_norm
+    if k is None or {len(q.weight), len(k.weight)} != {spec.head_dim}:
+        return None
+    counts = ((q, spec.num_heads), (k, spec.num_kv_heads))
+    weights = torch.cat([norm.weight.float().expand(count, -1) for norm, count in counts])
+    return weights.contiguous(), q.eps
 
 
 def _split(linear: QuantLinear) -> Iterator[_Piece]:

@@ -1,12 +1,14 @@
 """Decoding steps by fused kernels: as torch's, in few launches, one graph for all caches."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 import torch
+from transformers import Gemma2Config, Gemma3TextConfig
 
 from medusa_core.engine.session import Session
 from medusa_core.engine.start import start_generation
@@ -27,7 +29,10 @@ from tests.support.card.host_kernels import HostKernels
 from tests.support.card.tensor import CardMode
 from tests.support.engine.fakes import oracle_spec
 from tests.support.engine.laws import decode, plainly, take_step, user_says
+from tests.support.models.gguf_converter import convert
 from tests.support.models.gguf_files import write_as_gguf
+from tests.support.models.gguf_peers import CONFIGS, GEMMA
+from tests.support.models.peers import make_peer
 from tests.support.models.tiny import TinySpec, write_tiny
 
 IDS = [7 + (5 * i) % 290 for i in range(30)]
@@ -42,6 +47,23 @@ FAMILIES = {
     "norms of heads": TinySpec("qwen3", **SIZES),
     "a window": TinySpec("mistral", **SIZES),
 }
+# Soft-capped scores; norms after each sublayer; windows; norms of heads with two RoPEs; experts
+# beside attention with sinks.
+PEERS: dict[str, Callable[[], Any]] = {
+    "gemma2": lambda: Gemma2Config(
+        **GEMMA | {"num_hidden_layers": 2}, query_pre_attn_scalar=16, sliding_window=24
+    ),
+    "gemma3": lambda: Gemma3TextConfig(
+        **GEMMA | {"num_hidden_layers": 6}, query_pre_attn_scalar=16, sliding_window=24
+    ),
+    "gpt-oss": CONFIGS["gpt-oss"],
+}
+
+
+def peer_file(name: str, folder: Path) -> Path:
+    """A tiny model of transformers, as a GGUF file with Q4_0 weights."""
+    make_peer(name, PEERS[name]()).save_pretrained(folder / "peer")
+    return convert(folder / "peer", folder / "x.gguf", "q4_0")
 
 
 @contextmanager
@@ -68,6 +90,19 @@ def test_a_fused_step_equals_torch(
 ) -> None:
     folder = write_tiny(tmp_path / "tiny", FAMILIES[family])
     path = write_as_gguf(folder, tmp_path / "x.gguf", "q4_0", others={"attn_v": "q8_0"})
+    check_fused(path, kernels, capability)
+
+
+@pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "bf16"])
+@pytest.mark.parametrize("name", ["gemma2", "gemma3"])
+def test_caps_windows_and_norms_of_gemma_are_fused(
+    name: str, capability: tuple[int, int], kernels: HostKernels, tmp_path: Path
+) -> None:
+    check_fused(peer_file(name, tmp_path), kernels, capability)
+
+
+def check_fused(path: Path, kernels: HostKernels, capability: tuple[int, int]) -> None:
+    """The fused step gives what torch gives, after a long prompt and a short one with taps."""
     with on_card(path, kernels, capability) as (_, target), torch.inference_mode():
         runner = target.runner
         assert isinstance(runner, StaticRunner)
@@ -144,8 +179,27 @@ def test_a_step_synchronizes_once_and_drafts_change_no_token(
     rule: str, kernels: HostKernels, tmp_path: Path
 ) -> None:
     path = write_as_gguf(write_tiny(tmp_path / "tiny", FAMILIES["llama"]), tmp_path / "x", "q4_0")
+    assert max(count_downloads(path, rule, kernels)) <= 1
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_drafts_change_no_token_of_models_with_caps_windows_and_sinks(
+    name: str, kernels: HostKernels, tmp_path: Path
+) -> None:
+    has_experts = name == "gpt-oss"
+    kernels.launched.clear()
+    downloads = count_downloads(peer_file(name, tmp_path), "greedy", kernels, waits=has_experts)
+    assert has_experts or max(downloads) <= 1
+    assert kernels.launched["merge_splits"]  # torch computes experts, but not their attention
+    assert (kernels.launched["norm_rows"] > 0) != has_experts
+
+
+def count_downloads(path: Path, rule: str, kernels: HostKernels, waits: bool = False) -> list[int]:
+    """Decode with an oracle's drafts and without, and return the downloads of each step."""
     settings = GenerateSettings("medusa", rule, seed=4, top_k=40, max_new_tokens=16, tree_rows=12)
-    with on_card(path, kernels, graphs=True) as (card, target):
+    with on_card(path, kernels, graphs=True) as (card, target), ExitStack() as stack:
+        if waits:
+            stack.enter_context(card.waiting())
         plain = decode(target, plainly(settings), MESSAGES)
         oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
         request = Generate("s", "r", MESSAGES, settings)
@@ -160,4 +214,4 @@ def test_a_step_synchronizes_once_and_drafts_change_no_token(
                         downloads.append(len(card.journal.downloads))
     assert tuple(token_ids) == plain.token_ids
     assert len(downloads) < 12  # of 16 tokens
-    assert max(downloads) <= 1
+    return downloads

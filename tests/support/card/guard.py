@@ -31,11 +31,16 @@ NO_COMPILER = (
 )
 
 
+def system_compiler() -> list[str] | None:
+    """Return the command of the system's C++ compiler, which can link libraries of torch."""
+    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    return [found] if found else None
+
+
 def find_compiler() -> list[str] | None:
     """Return the command of a C++ compiler: the system's, else that of ziglang."""
-    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
-    if found:
-        return [found]
+    if found := system_compiler():
+        return found
     if importlib.util.find_spec("ziglang") is None:
         return None
     # Zig's debug builds end programs that overflow integers, as half precision does on purpose.
