@@ -11,13 +11,12 @@ from app.chat.suggestions import is_small
 from app.engine.bridge import EngineBridge, Request
 from app.engine.loaded_model import LoadedModel
 from app.history.journal import Journal
-from medusa_core.chats.answer_text import find_spans
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import (
     Conversation,
     Turn,
     new_id,
 )
-from medusa_core.chats.reasoning import answer_text
 from medusa_core.errors import Cancelled
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
@@ -66,8 +65,7 @@ class Titles(QObject):
         )
         self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
         self._request: Request | None = None
-        self._steps: list[StepDone] = []
-        self._begins_inside = False
+        self._content = AnswerText()
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.setInterval(_IDLE_MS)
@@ -97,10 +95,11 @@ class Titles(QObject):
     def _ask(self) -> None:
         if not self._waiting or self._chat.state.pending_answers or self._is_asking:
             return
-        if self._loaded_model.status.phase is not Phase.READY:
+        status = self._loaded_model.status
+        if status.phase is not Phase.READY or status.loaded is None:
             return
         conversation_id, messages = next(iter(self._waiting.items()))
-        self._steps = []
+        self._content = AnswerText(status.loaded.reasoning)
         # Whatever drafts for the model: not every one has Medusa heads. Thoughts would take all
         # tokens there are.
         settings = GenerateSettings(
@@ -117,9 +116,9 @@ class Titles(QObject):
     def _take_events(self, conversation_id: str, events: tuple[Event, ...]) -> None:
         for event in events:
             if isinstance(event, AnswerStarted):
-                self._begins_inside = event.begins_inside
+                self._content.expect(self._content.reasoning, event.begins_inside)
             elif isinstance(event, StepDone):
-                self._steps.append(event)
+                self._content.append(event)
             elif isinstance(event, GenerationDone):
                 self._take(conversation_id, event)
             elif isinstance(event, Failed) and event.kind != Cancelled.__name__:
@@ -129,19 +128,12 @@ class Titles(QObject):
         self._bridge.close_session(_SESSION)
         if done.stop_reason is not StopReason.CANCELLED:
             self._waiting.pop(conversation_id, None)
-            if title := title_in(self._answer_text(done)):
+            self._content.finish(done.text)
+            if title := title_in(self._content.answer):
                 self._journal.write(lambda h: h.rename(conversation_id, title, by_user=False))
                 self.named.emit()
         if self._waiting and not self._chat.state.pending_answers:
             self._idle.start()
-
-    def _answer_text(self, done: GenerationDone) -> str:
-        """Return the answer's text without reasoning."""
-        loaded = self._loaded_model.status.loaded
-        if loaded is None:
-            return ""
-        spans = find_spans(self._steps, done.text, loaded.reasoning, self._begins_inside)
-        return answer_text(done.text, spans)
 
 
 def title_in(answer: str) -> str:

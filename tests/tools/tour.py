@@ -31,6 +31,7 @@ from app.window.application import (
 )
 from app.window.pages.registry import all_pages
 from medusa_core.api import Budget, HubSettings, Library
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -117,7 +118,8 @@ def _free_port() -> int:
 def _written() -> Conversation:
     """A conversation of another program, with all that answers may hold."""
     conversation = Conversation()
-    answer = Answer("answer", GenerateSettings(), model="A larger model", text=WRITTEN)
+    content = AnswerText.stored(WRITTEN)
+    answer = Answer("answer", GenerateSettings(), model="A larger model", content=content)
     conversation.grow([Prompt("prompt", "", "اكتب لي عن النهر ثم مثالا", [answer])])
     return conversation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.chats.answer_text import find_spans, text_spans
+from medusa_core.chats.answer_text import AnswerText, text_spans
 from medusa_core.chats.history.answer_rows import (
     done_text,
     reasoning_format_text,
@@ -22,7 +22,7 @@ from medusa_core.chats.history.records import (
     Stored,
 )
 from medusa_core.chats.reasoning import AnswerSpans, answer_text
-from medusa_core.messages import GenerationDone, ReasoningFormat, StepDone, shown_text
+from medusa_core.messages import THINK_TAGS, GenerationDone, ReasoningFormat, StepDone
 
 
 class Answers(Messages):
@@ -151,8 +151,10 @@ class Answers(Messages):
                 "SELECT packed FROM steps WHERE message = ? ORDER BY number", number
             )
             steps = unpack_steps(pack for (pack,) in packs)
-            text = shown_text(steps)
             tags = reasoning_of(reasoning)
-            spans = None if tags is None else find_spans(steps, text, tags, bool(begins_inside))
+            content = AnswerText(tags or THINK_TAGS, bool(begins_inside))
+            content.append(*steps)
+            content.finish()
+            spans = None if tags is None else tuple(content.spans)
             with self._database.transaction():
-                self._finish(number, text, None, AnswerState.CUT, spans)
+                self._finish(number, content.text, None, AnswerState.CUT, spans)

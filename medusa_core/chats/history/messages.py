@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from medusa_core.chats.answer_text import find_spans
+from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.answer_rows import (
     ANSWER_COLUMNS,
@@ -25,7 +25,7 @@ from medusa_core.chats.history.records import (
 )
 from medusa_core.chats.reasoning import answer_text
 from medusa_core.errors import RequestError
-from medusa_core.messages import Role, shown_text
+from medusa_core.messages import THINK_TAGS, Role
 
 
 class Messages(HistoryPart):
@@ -177,9 +177,9 @@ class Messages(HistoryPart):
 
 def _partial_answer(answer: StoredAnswer) -> tuple[str, StoredAnswer]:
     """Return the text of an unfinished answer, and the answer with reasoning spans."""
-    steps = answer.steps
-    text = shown_text(steps)
+    content = AnswerText(answer.reasoning or THINK_TAGS, answer.begins_inside)
+    content.append(*answer.steps)
+    content.finish()
     if answer.reasoning is None:
-        return text, answer
-    spans = find_spans(steps, text, answer.reasoning, answer.begins_inside)
-    return text, replace(answer, spans=spans)
+        return content.text, answer
+    return content.text, replace(answer, spans=tuple(content.spans))
