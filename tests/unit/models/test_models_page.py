@@ -63,3 +63,8 @@ def test_every_family_of_the_table_is_computed_by_the_engine() -> None:
         of_family = [config for config in configs.values() if config.model_type == family]
         for config in of_family or [configs[RENAMED[family]]]:
             assert parse_config(json.loads(config.to_json_string()), {}).has_native_family, family
+
+
+def test_the_comparison_counts_the_families() -> None:
+    text = (ROOT / "docs" / "compared.md").read_text(encoding="utf-8")
+    assert f"| Architectures | [{len(ROWS)}](models.md), others" in text
