@@ -15,9 +15,12 @@ from torch import Tensor
 
 from medusa_core.runtime.backends.attention import attend_by_products
 from medusa_core.runtime.backends.rope import rotate
+from medusa_core.runtime.kv.quantized import pack_blocks, unpack_blocks
+from medusa_core.runtime.kv.size import packed_bytes
 from medusa_core.system import cuda
 from medusa_core.system.native.cuda.kernels import (
     DTYPES,
+    KV_DTYPES,
     Kernels,
     load_kernels,
     report_wrong,
@@ -32,7 +35,7 @@ _MOST_ERROR = 0.005  # relative; halves lose 5e-4
 
 @dataclass(frozen=True, slots=True)
 class CardAttention:
-    """Attention over a cache in 16 bits.
+    """Attention over a cache in 16 or 8 bits.
 
     Attributes:
         kernels: Compiled kernels for the card.
@@ -43,7 +46,10 @@ class CardAttention:
     has_tensor_cores: bool
 
     def takes(self, q: Tensor, keys: Tensor) -> bool:
-        """Whether the kernels compute these rows: few, without gradients, over 16-bit keys."""
+        """Whether the kernels compute these rows: few, without gradients, over 16-bit keys.
+
+        Those of 8 bits are dequantized outside of fused steps.
+        """
         return (
             len(q) <= _MOST_ROWS
             and q.shape[-1] <= _MOST_DIMS
@@ -67,8 +73,8 @@ class CardAttention:
 
         Args:
             q: [n, q heads, head_dim], scaled.
-            keys: [kv heads, s, head_dim], float16 or bfloat16.
-            values: [kv heads, s, head_dim], with the strides of `keys`.
+            keys: [kv heads, s, head_dim], float16 or bfloat16; uint8 [kv heads, s, bytes] in Q8_0.
+            values: As `keys`, with the same strides.
             mask: Additive [≥ n, s], of which the first n rows count; None if every row attends to
                 every key.
             sinks: Attention sinks. [q heads]
@@ -84,19 +90,20 @@ class CardAttention:
         splits = max(1, min(_MOST_SPLITS, num_keys // _KEYS_PER_SPLIT))
         sums = q.new_empty(kv_heads, splits, rows, head_dim, dtype=torch.float32)
         statistics = q.new_empty(kv_heads, splits, rows, 2, dtype=torch.float32)
-        uses_mma = self.has_tensor_cores and head_dim in MMA_DIMS
+        name = attention_kernel(head_dim, keys.dtype, self.has_tensor_cores)
+        uses_mma = name != "attend_dot"
         masked = (None, 0, 0) if mask is None else (mask, DTYPES[mask.dtype], mask.stride(0))
         arguments = (
-            *(q, DTYPES[q.dtype], keys, values, DTYPES[keys.dtype], keys.stride(0), *masked),
+            *(q, DTYPES[q.dtype], keys, values, KV_DTYPES[keys.dtype], keys.stride(0), *masked),
             *(sums, statistics, nodes, q_heads, kv_heads, num_keys, splits),
             *(None, None, None, 0, 0, softcap or 0.0),
         )
         if uses_mma:
             grid = kv_heads * splits * -(-rows // 64)
-            self.kernels.launch(f"attend_mma_{head_dim}", grid, 128, *arguments)
+            self.kernels.launch(name, grid, 128, *arguments)
         else:
             grid = kv_heads * splits * -(-rows // 16)
-            self.kernels.launch("attend_dot", grid, 128, *arguments, head_dim)
+            self.kernels.launch(name, grid, 128, *arguments, head_dim)
         out = torch.empty_like(q)
         sinks_dtype = 0 if sinks is None else DTYPES[sinks.dtype]
         self.kernels.launch(
@@ -105,6 +112,19 @@ class CardAttention:
             nodes, q_heads, kv_heads, splits, head_dim, None, 0, 1.0,
         )  # fmt: skip
         return out.view(nodes, q_heads * head_dim)
+
+
+def attention_kernel(head_dim: int, dtype: torch.dtype, has_tensor_cores: bool) -> str:
+    """Return the name of the attention kernel for a cache.
+
+    Args:
+        head_dim: Size of a head.
+        dtype: Dtype of the cache; uint8 for Q8_0.
+        has_tensor_cores: The card multiplies halves by tensor cores.
+    """
+    if not has_tensor_cores or head_dim not in MMA_DIMS:
+        return "attend_dot"
+    return f"attend_mma_{'q8_' * (dtype == torch.uint8)}{head_dim}"
 
 
 @cache
@@ -119,6 +139,20 @@ def card_attention(device: torch.device) -> CardAttention | None:
             report_wrong(device, f"attention with heads of {head_dim} numbers")
             return None
     return attention
+
+
+@cache
+def small_cache_works(device: torch.device) -> bool:
+    """Whether decoding steps read and write keys and values in 8 bits correctly on a card."""
+    kernels = load_kernels(device)
+    if kernels is None:
+        return False
+    attention = CardAttention(kernels, cuda.has_tensor_cores(device))
+    is_read = all(_is_correct(attention, dim, device, in_8_bits=True) for dim in (*MMA_DIMS, 80))
+    if is_read and _rotation_is_correct(kernels, device, in_8_bits=True):
+        return True
+    report_wrong(device, "8-bit keys and values")
+    return False
 
 
 @cache
@@ -172,7 +206,9 @@ def _normed(x: Tensor, eps: float) -> Tensor:
     return x * (x.square().mean(dim=1, keepdim=True) + eps).rsqrt()
 
 
-def _rotation_is_correct(kernels: Kernels, device: torch.device) -> bool:
+def _rotation_is_correct(
+    kernels: Kernels, device: torch.device, *, in_8_bits: bool = False
+) -> bool:
     """Compare rotated heads of 3 rows, and what reaches the cache, with torch."""
     heads, kv_heads, head_dim, slots, eps, scale = 4, 2, 80, 9, 1e-5, 0.3
     generator = torch.Generator().manual_seed(3)
@@ -185,40 +221,52 @@ def _rotation_is_correct(kernels: Kernels, device: torch.device) -> bool:
     normed = _normed(turned.reshape(-1, head_dim), eps).view_as(turned) * weights
     turns = table.index_select(0, positions).repeat_interleave(heads + kv_heads, 0)
     rotated = rotate(normed.reshape(3, -1), turns.view(3, heads + kv_heads, -1))
-    cache = torch.full((2, 2, kv_heads, slots, head_dim), torch.nan, device=device).half()
+    width = packed_bytes(head_dim, "q8_0") if in_8_bits else head_dim
+    cache = torch.full((2, 2, kv_heads, slots, width), torch.nan, device=device).half()
+    cache = torch.full_like(cache, 119, dtype=torch.uint8) if in_8_bits else cache
     addresses = [part.data_ptr() for part in cache[1]]
     step = torch.tensor([0, slots, 3, 0, 0, *addresses]).to(device)
     q = torch.full((3, heads, head_dim), torch.nan, device=device)
     kernels.launch(
         "rotate_rows", -(-3 * qkv.shape[1] // 4), 128, qkv.to(device), 0, weights.to(device),
         torch.view_as_real(table).to(device), step, positions.to(device), places.to(device),
-        q, 1, 1, 3, heads, kv_heads, head_dim, scale, eps,
+        q, KV_DTYPES[cache.dtype], 1, 3, heads, kv_heads, head_dim, scale, eps,
     )  # fmt: skip
-    stored = cache.cpu().float()
+    stored, error = cache.cpu(), 0.01 if in_8_bits else 1e-3
     keys, values = (stored[1, part][:, places].transpose(0, 1) for part in (0, 1))
+    if in_8_bits:
+        keys, values = (unpack_blocks(part, head_dim) for part in (keys, values))
     found = (
         (q.cpu(), rotated[:, :heads] * scale, 1e-5),
-        (keys, rotated[:, heads:], 1e-3),
-        (values, qkv[:, heads + kv_heads :], 1e-3),
+        (keys, rotated[:, heads:], error),
+        (values, qkv[:, heads + kv_heads :], error),
     )
-    others = bool(stored[0].isnan().all()) and int(stored[1].isnan().sum()) == 2 * 2 * 6 * head_dim
+    stored[1][:, :, places] = cache[0, 0, 0, 0, 0].cpu()  # all others are as before
+    others = bool((stored == 119).all() if in_8_bits else stored.isnan().all())
     return others and all(
         bool((one - other).norm() / other.norm() < error) for one, other, error in found
     )
 
 
-def _is_correct(attention: CardAttention, head_dim: int, device: torch.device) -> bool:
+def _is_correct(
+    attention: CardAttention, head_dim: int, device: torch.device, *, in_8_bits: bool = False
+) -> bool:
     """Compare a tree of 7 nodes over 530 keys with torch in float64."""
     nodes, q_heads, kv_heads, num_keys = 7, 4, 2, 530
     generator = torch.Generator().manual_seed(head_dim)
     shapes = ((nodes, q_heads, head_dim), *[(kv_heads, num_keys, head_dim)] * 2)
     q, keys, values = (torch.randn(*shape, generator=generator).half() for shape in shapes)
     q *= head_dim**-0.5
+    on_card = [keys, values]
+    if in_8_bits:
+        on_card = [pack_blocks(part) for part in on_card]
+        keys, values = (unpack_blocks(part, head_dim) for part in on_card)
     mask = torch.zeros(nodes, num_keys)
     mask[torch.rand(nodes, num_keys, generator=generator) < 0.3] = -torch.inf
     mask[:, 256:400] = -torch.inf  # tiles that are skipped
     wide = mask.double().repeat(q_heads // kv_heads, 1)
     expected = attend_by_products(q.double(), keys.double(), values.double(), wide)
-    on_card = attention(q.to(device), keys.to(device), values.to(device), mask.to(device))
-    found = on_card.cpu().double()
+    on_keys, on_values = (part.to(device) for part in on_card)
+    mixed = attention(q.to(device), on_keys, on_values, mask.to(device))
+    found = mixed.cpu().double()
     return bool((found - expected).norm() / expected.norm() < _MOST_ERROR)

@@ -23,12 +23,18 @@ from medusa_core.models.quant.combined_linear import JoinedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.backends.block import Attention, Block
 from medusa_core.runtime.backends.caches import AddressedCache
-from medusa_core.runtime.backends.cuda_blocks import MMA_DIMS, CardAttention, fused_kernels_work
+from medusa_core.runtime.backends.cuda_blocks import (
+    CardAttention,
+    attention_kernel,
+    fused_kernels_work,
+    small_cache_works,
+)
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.experts import Mlp
 from medusa_core.runtime.backends.norm import HeadNorm, RmsNorm, SplitQkNorm
+from medusa_core.runtime.kv.size import head_bytes
 from medusa_core.system.native.cuda import MAX_SPLITS, MOST_STEP_ROWS
-from medusa_core.system.native.cuda.kernels import DTYPES, PREPARED, QUANTIZED
+from medusa_core.system.native.cuda.kernels import DTYPES, KV_DTYPES, PREPARED, QUANTIZED
 
 _ACTIVATIONS = {Activation.SILU: 1, Activation.GELU_TANH: 2}  # of rows.cu
 _HEADER = 3  # committed rows, slots of a head, nodes
@@ -109,6 +115,7 @@ class FusedDecoder:
         self._model, self._precision, self._blocks = model, precision, tuple(blocks)
         self._kernels, self._mma = kernels.kernels, kernels.has_tensor_cores
         self._dtype = DTYPES[precision.compute]
+        self._cache_dtype = torch.uint8 if precision.cache_format else precision.cache
         self._activation = _ACTIVATIONS[model.config.activation.kind]
         self.num_addresses, self.splits = 2 * len(blocks), MAX_SPLITS
         first, hidden = blocks[0].attention.spec, model.config.hidden_size
@@ -139,6 +146,10 @@ class FusedDecoder:
         if kernels is None or precision.compute not in DTYPES or config.llama_4_scaling_beta:
             return None
         if precision.cache not in (torch.float16, torch.bfloat16) or model.per_layer is not None:
+            return None
+        if precision.cache_format not in ("", "q8_0") or precision.attended:
+            return None
+        if precision.cache_format and not small_cache_works(precision.device):
             return None
         if config.activation.kind not in _ACTIVATIONS or config.activation.gate_multiplier != 1:
             return None
@@ -183,7 +194,7 @@ class FusedDecoder:
     @property
     def attention_shape(self) -> str:
         """What attention's times depend on, for people and as a key."""
-        spec, cache = self._blocks[0].attention.spec, self._precision.cache
+        spec, cache = self._blocks[0].attention.spec, self._cache_dtype
         heads = f"{spec.num_heads} x {spec.num_kv_heads} x {spec.head_dim}"
         return f"attention {heads} {str(cache).removeprefix('torch.')}"
 
@@ -192,8 +203,10 @@ class FusedDecoder:
         blocks = self._blocks[:_MEASURED_LAYERS]
         spec = blocks[0].attention.spec
         slots = num_keys + _MEASURED_NODES[-1]
-        shape = (len(blocks), 2, spec.num_kv_heads, slots, spec.head_dim)
-        cached = self._empty.new_zeros(shape, dtype=self._precision.cache)
+        dtype, form = self._cache_dtype, self._precision.cache_format
+        width = head_bytes(spec.head_dim, dtype.itemsize, form) // dtype.itemsize
+        shape = (len(blocks), 2, spec.num_kv_heads, slots, width)
+        cached = self._empty.new_zeros(shape, dtype=dtype)
         addresses = [part.data_ptr() for layer in cached for part in layer]
         addresses += [0] * (self.num_addresses - len(addresses))
         trees = []
@@ -301,7 +314,7 @@ class FusedDecoder:
             layer.multiply(rows, qkv[:, first : first + layer.outputs], bias=bias)
         rope = attention.rope
         turns = None if rope is None else torch.view_as_real(self._model.ropes[rope].turns(0))
-        cache = DTYPES[self._precision.cache]
+        cache = KV_DTYPES[self._cache_dtype]
         self._kernels.launch(
             "rotate_rows", -(-count * (heads[0] + 2 * heads[1]) // 4), 128,
             qkv, self._dtype, block.head_norms, turns, step, positions, slots, q, cache,
@@ -322,17 +335,17 @@ class FusedDecoder:
         q, attended, cache = (
             self._q[:count],
             _first(self._attended, count),
-            DTYPES[self._precision.cache],
+            KV_DTYPES[self._cache_dtype],
         )
         group = count * heads[0] // heads[1]
-        uses_mma = self._mma and head_dim in MMA_DIMS
+        name = attention_kernel(head_dim, self._cache_dtype, self._mma)
+        uses_mma = name != "attend_dot"
         grid = heads[1] * self.splits * -(-group // (64 if uses_mma else 16))
         arguments = (
             *(q, DTYPES[torch.float32], None, None, cache, 0, None, 0, 0, self._sums),
             *(self._statistics, count, *heads, 0, self.splits, step, visible, positions),
             *(attention.sliding_window or 0, index, attention.attn_logit_softcapping or 0.0),
         )
-        name = f"attend_mma_{head_dim}" if uses_mma else "attend_dot"
         self._kernels.launch(name, grid, 128, *arguments, *(() if uses_mma else (head_dim,)))
         sinks = block.attention.sinks
         mixed, kind = attended.numbers, PREPARED if self._mma else QUANTIZED

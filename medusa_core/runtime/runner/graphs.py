@@ -117,7 +117,8 @@ class _Step:
 def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> StaticRunner | None:
     """Return a runner of steps with static shapes for a model on a GPU, if they are faster."""
     # A graph can't wait for the processor in the middle of a step.
-    fits = precision.device.type == "cuda" and precision.is_standard
+    fits = precision.device.type == "cuda" and precision.cache_format in ("", "q8_0")
+    fits = fits and not precision.attended
     if not fits or host_mlps(model.blocks):
         return None
     fused = FusedDecoder.of(model, precision)

@@ -99,7 +99,7 @@ class StaticRunner(ResidentRunner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         """Return an empty cache with one more slot, for padding rows."""
-        return TensorCache(self._model.config, self._precision, capacity, 1, memory)
+        return self._kind_of_cache(self._model.config, self._precision, capacity, 1, memory)
 
     def tap(self, layers: Sequence[int]) -> None:
         """Set the tapped layers, and drop all graphs: their outputs have the old width."""

@@ -15,7 +15,13 @@ from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.memory.plan import step_buffer_bytes
-from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDone
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    LoadOptions,
+    StepDone,
+    WeightFormats,
+)
 from medusa_core.runtime.backends.cuda_step import FusedDecoder
 from medusa_core.runtime.runner import graphs
 from medusa_core.runtime.runner.buckets import LENGTH_BUCKETS
@@ -68,12 +74,17 @@ def peer_file(name: str, folder: Path) -> Path:
 
 @contextmanager
 def on_card(
-    path: Path, kernels: HostKernels, capability: tuple[int, int] = (8, 6), graphs: bool = False
+    path: Path,
+    kernels: HostKernels,
+    capability: tuple[int, int] = (8, 6),
+    graphs: bool = False,
+    cache: str = "",
 ) -> Iterator[tuple[CardMode, Target]]:
     """A card with a loaded GGUF file."""
     with fake_cuda(capability, kernels=kernels, graphs_pay=graphs) as card:
         with card.waiting():
-            target = load_target(path, None, LoadOptions(device="cuda"))
+            options = LoadOptions(device="cuda", formats=WeightFormats(cache=cache))
+            target = load_target(path, None, options)
         yield card, target
 
 
@@ -114,6 +125,32 @@ def check_fused(path: Path, kernels: HostKernels, capability: tuple[int, int]) -
             found, expected = (verified(each, length) for each in (runner, resident))
             error = (found - expected).norm() / expected.norm()
             assert error < (1e-5 if target.precision.compute == torch.float32 else 0.03)
+
+
+# Heads of 64 numbers, for tensor cores.
+@pytest.mark.parametrize("capability", [(6, 1), (8, 6)], ids=["dp4a", "tensor cores"])
+def test_steps_read_and_write_keys_and_values_in_8_bits(
+    capability: tuple[int, int], kernels: HostKernels, tmp_path: Path
+) -> None:
+    spec = TinySpec(hidden_size=128, intermediate_size=96, num_heads=2, num_kv_heads=1, seed=51)
+    path = write_as_gguf(write_tiny(tmp_path / "tiny", spec), tmp_path / "x.gguf", "q4_0")
+    settings = GenerateSettings("medusa", max_new_tokens=12, tree_rows=12)
+    with on_card(path, kernels, capability, cache="q8_0") as (_, target):
+        runner = target.runner
+        assert isinstance(runner, StaticRunner)
+        assert runner._fused is not None
+        assert target.caches.nbytes == target.plan.kv_bytes
+        plain = decode(target, plainly(settings), MESSAGES)
+        kernels.launched.clear()
+        oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
+        drafted = decode(target, settings, MESSAGES, drafter=oracle)
+        assert kernels.launched["attend_dot" if capability == (6, 1) else "attend_mma_q8_64"]
+        assert drafted.token_ids == plain.token_ids
+        assert len(drafted.done.accept_lengths) < len(plain.token_ids) - 1
+        with torch.inference_mode():
+            resident = ResidentRunner(runner._model, target.precision)  # it dequantizes
+            found, expected = (verified(each, 30) for each in (runner, resident))
+        assert (found - expected).norm() / expected.norm() < 0.03
 
 
 def test_one_graph_serves_every_cache_and_length(kernels: HostKernels, tmp_path: Path) -> None:

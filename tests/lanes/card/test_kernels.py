@@ -17,7 +17,7 @@ from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.card_linear import card_linear, working_types
 from medusa_core.models.quant.random_blocks import random_blocks
-from medusa_core.runtime.backends.cuda_blocks import card_attention
+from medusa_core.runtime.backends.cuda_blocks import card_attention, small_cache_works
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.system.native.cuda import BLOCK_TYPES
 from medusa_core.system.native.cuda.build import SOURCES
@@ -110,6 +110,7 @@ def test_attention_is_correct_for_all_head_sizes(
     on_card = fake_cuda(capability, kernels=kernels, checks_kernels=True)
     with on_card as card, card.waiting():
         assert card_attention(torch.device("cuda", 0)) is not None
+        assert small_cache_works(torch.device("cuda", 0))
 
 
 @CARDS

@@ -85,6 +85,7 @@ def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Itera
     cached = (
         *(card_linear.working_types, card_linear._works),
         *(cuda_blocks.card_attention, cuda_blocks.fused_kernels_work),
+        cuda_blocks.small_cache_works,
     )
     for function in cached:
         function.cache_clear()
@@ -94,7 +95,9 @@ def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Itera
             for module in (card_linear, cuda_blocks):
                 stack.enter_context(patch.object(module, "load_kernels", lambda device: found))
                 if not checks:
-                    stack.enter_context(patch.object(module, "_is_correct", lambda *of: True))
+                    stack.enter_context(
+                        patch.object(module, "_is_correct", lambda *of, **how: True)
+                    )
             yield
     finally:
         for function in cached:

@@ -5,10 +5,11 @@
 // statistics; merge_splits joins them. The number of splits depends on the number of keys alone.
 //
 // attend_mma_*: tensor cores (sm_75 and later), head_dim 64, 96, 128 or 256. A warp has 16 rows.
+// attend_mma_q8_*: the same for keys and values in 8 bits.
 // attend_dot: any card, head_dim up to 256, a multiple of 8. A warp has four rows.
 //
-// q: [nodes, q heads, head_dim], scaled. keys, values: [kv heads, keys, head_dim], FLOAT16 or
-// BFLOAT16, with `head_stride` numbers from head to head. mask: additive [nodes, keys] with
+// q: [nodes, q heads, head_dim], scaled. keys, values: [kv heads, keys] rows of kv.cuh, with
+// `head_stride` numbers, or bytes of 8 bits, from head to head. mask: additive [nodes, keys] with
 // `mask_stride` numbers a row, or null. sums: [kv heads, splits, rows, head_dim];
 // statistics: [kv heads, splits, rows], the maximum (in powers of two) and the sum of weights.
 //
@@ -20,7 +21,7 @@
 // same whatever other nodes the tree has.
 //
 // Source: FlashDecoding (Dao et al. 2023).
-#include "device.cuh"
+#include "kv.cuh"
 
 static const float kLog2E = 1.44269504f, kMasked = -1e30f;
 
@@ -32,25 +33,28 @@ __device__ __forceinline__ float finish_score(float score, float softcap, float 
 
 // The keys of one launch, and what its rows see of them.
 struct Keys {
-  const u16 *keys, *values;
-  u64 head_stride;
+  const u8 *keys, *values;
+  u64 row_bytes, head_bytes;
   int num_keys, num_committed, window, mask_dtype, mask_stride, num_words;
   const void* mask;
   const long long *visible, *positions;
 };
 
 __device__ __forceinline__ Keys keys_of(
-    const u16* keys, const u16* values, int head_stride, int num_keys, const void* mask,
-    int mask_dtype, int mask_stride, const long long* step, const long long* visible,
-    const long long* positions, int nodes, int window, int layer, int head_dim) {
-  Keys of = {keys, values, (u64)head_stride, num_keys, num_keys, window, mask_dtype, mask_stride,
-             (nodes + 31) / 32, mask, visible, positions};
+    const void* keys, const void* values, int kv_dtype, int head_stride, int num_keys,
+    const void* mask, int mask_dtype, int mask_stride, const long long* step,
+    const long long* visible, const long long* positions, int nodes, int window, int layer,
+    int head_dim) {
+  u64 row_bytes = kv_row_bytes(head_dim, kv_dtype);
+  u64 head_bytes = (u64)head_stride * (kv_dtype == KV_Q8_0 ? 1 : 2);
+  Keys of = {(const u8*)keys, (const u8*)values, row_bytes, head_bytes, num_keys, num_keys, window,
+             mask_dtype, mask_stride, (nodes + 31) / 32, mask, visible, positions};
   if (!step) return of;
   of.num_committed = (int)step[0];
-  of.head_stride = step[1] * head_dim;
+  of.head_bytes = step[1] * row_bytes;
   of.num_keys = of.num_committed + (int)step[2];
-  of.keys = (const u16*)step[3 + 2 * layer];
-  of.values = (const u16*)step[4 + 2 * layer];
+  of.keys = (const u8*)step[3 + 2 * layer];
+  of.values = (const u8*)step[4 + 2 * layer];
   return of;
 }
 
@@ -88,9 +92,9 @@ __device__ __forceinline__ u32 q_pair(const void* q, int dtype, u64 at) {
 
 // Any order of the head's dimensions gives the same products: lane t of four reads dimensions
 // 8t … 8t + 7 of every 32 of a key, and lane g of eight reads dimensions g · D/8 … of a value.
-template <int D>
+template <int D, bool kQ8>
 __device__ __forceinline__ void attend_mma(
-    const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,
+    const void* q, int q_dtype, const void* keys, const void* values, int kv_dtype,
     int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,
     float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,
     const long long* step, const long long* visible, const long long* positions, int window,
@@ -107,14 +111,15 @@ __device__ __forceinline__ void attend_mma(
     node[i] = row[i] % nodes;
     q_at[i] = ((u64)node[i] * q_heads + head * group + row[i] / nodes) * D + 8 * t;
   }
-  Keys of = keys_of(keys, values, head_stride, num_keys, mask, mask_dtype, mask_stride, step,
-                    visible, positions, nodes, window, layer, D);
+  if (kQ8) kv_dtype = KV_Q8_0;
+  Keys of = keys_of(keys, values, kv_dtype, head_stride, num_keys, mask, mask_dtype, mask_stride,
+                    step, visible, positions, nodes, window, layer, D);
   num_keys = of.num_keys;
   int per_split = tiles_per_split(of.num_committed, splits, 16, step != 0);
   int end = end_of_split(of, split, splits, 16, per_split);
   if (step && split * per_split >= end) return;  // keys for fewer splits: merge_splits knows
-  const u16* own_keys = of.keys + head * of.head_stride;
-  const u16* own_values = of.values + head * of.head_stride;
+  const u8* own_keys = of.keys + head * of.head_bytes;
+  const u8* own_values = of.values + head * of.head_bytes;
   u32 q_halves[D <= 128 ? D / 8 : 1][4];
   if (D <= 128) {
 #pragma unroll
@@ -142,11 +147,25 @@ __device__ __forceinline__ void attend_mma(
     for (int half = 0; half < 2; half++) {
       for (int i = 0; i < 4; i++) scores[half][i] = 0;
       int key = min(16 * tile + 8 * half + g, num_keys - 1);
-      const u16* of_key = own_keys + (u64)key * D + 8 * t;
+      const u8* of_key = own_keys + key * of.row_bytes + (kQ8 ? 8 : 16) * t;
+      const u8* of_columns[2];  // whose products this lane has
+      for (int i = 0; kQ8 && i < 2; i++)
+        of_columns[i] = own_keys + min(16 * tile + 8 * half + 2 * t + i, num_keys - 1) * of.row_bytes;
 #pragma unroll
       for (int c = 0; c < D / 32; c++) {
-        uint4 pairs = *(const uint4*)(of_key + 32 * c);
-        u32 words[4] = {pairs.x, pairs.y, pairs.z, pairs.w};
+        u32 words[4];
+        float products[4] = {0, 0, 0, 0};  // of a block, without its scale
+        if (kQ8) {
+#pragma unroll
+          for (int i = 0; i < 4; i++)
+            words[i] = halves_of_bytes(*(const u32*)(of_key + 32 * c + 4 * (i >> 1)), i & 1);
+        } else {
+          uint4 pairs = *(const uint4*)(of_key + 64 * c);
+          words[0] = pair_as_halves(pairs.x, kv_dtype);
+          words[1] = pair_as_halves(pairs.y, kv_dtype);
+          words[2] = pair_as_halves(pairs.z, kv_dtype);
+          words[3] = pair_as_halves(pairs.w, kv_dtype);
+        }
 #pragma unroll
         for (int i = 0; i < 4; i += 2) {
           u32 a[4];
@@ -154,9 +173,11 @@ __device__ __forceinline__ void attend_mma(
             for (int k = 0; k < 2; k++)
               a[k + 2 * j] = D <= 128 ? q_halves[4 * c + i + j][k]
                                       : q_pair(q, q_dtype, q_at[k] + 32 * c + 2 * (i + j));
-          mma_16x8x16(scores[half], a, pair_as_halves(words[i], kv_dtype),
-                      pair_as_halves(words[i + 1], kv_dtype));
+          mma_16x8x16(kQ8 ? products : scores[half], a, words[i], words[i + 1]);
         }
+#pragma unroll
+        for (int i = 0; kQ8 && i < 4; i++)
+          scores[half][i] += products[i] * half_to_float(kv_scale(of_columns[i & 1], D, 32 * c));
       }
     }
     float best[2] = {top[0], top[1]}, factor[2];
@@ -182,17 +203,28 @@ __device__ __forceinline__ void attend_mma(
       }
     u32 weights[4] = {pack_halves(scores[0][0], scores[0][1]), pack_halves(scores[0][2], scores[0][3]),
                       pack_halves(scores[1][0], scores[1][1]), pack_halves(scores[1][2], scores[1][3])};
-    const u16* of_values[4];
+    const u8* of_values[4];
+    u32 scales[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       int key = min(16 * tile + 2 * t + (i & 1) + 8 * (i >> 1), num_keys - 1);
-      of_values[i] = own_values + (u64)key * D + g * (D / 8);
+      of_values[i] = own_values + key * of.row_bytes;
     }
 #pragma unroll
     for (int j = 0; j < D / 16; j++) {  // two dimensions, of four keys
       u32 v[4];
-      for (int i = 0; i < 4; i++)
-        v[i] = pair_as_halves(*(const u32*)(of_values[i] + 2 * j), kv_dtype);
+      int dim = g * (D / 8) + 2 * j;
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        if (!kQ8) {
+          v[i] = pair_as_halves(*(const u32*)(of_values[i] + 2 * dim), kv_dtype);
+          continue;
+        }
+        // Of other sizes the dimensions of a lane are in one block.
+        if (j == 0 || D == 96) scales[i] = kv_scale(of_values[i], D, dim) * 0x10001u;
+        u32 codes = *(const u16*)(of_values[i] + dim);
+        v[i] = fma_halves(halves_of_bytes(codes, false), scales[i], 0x80008000u);  // − 0
+      }
 #pragma unroll
       for (int i = 0; i < 2; i++) {
         float* into = acc[2 * j + i];
@@ -220,27 +252,31 @@ __device__ __forceinline__ void attend_mma(
   }
 }
 
-#define ATTEND_MMA(D)                                                                          \
-  extern "C" __global__ void __launch_bounds__(128, 1) attend_mma_##D(                            \
-      const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,            \
+#define ATTEND_MMA(name, D, kQ8)                                                               \
+  extern "C" __global__ void __launch_bounds__(128, 1) name(                                   \
+      const void* q, int q_dtype, const void* keys, const void* values, int kv_dtype,          \
       int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,         \
       float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,      \
       const long long* step, const long long* visible, const long long* positions, int window, \
       int layer, double softcap) {                                                             \
-    attend_mma<D>(q, q_dtype, keys, values, kv_dtype, head_stride, mask, mask_dtype,           \
-                  mask_stride, sums, statistics, nodes, q_heads, kv_heads, num_keys, splits,   \
-                  step, visible, positions, window, layer, softcap);                           \
+    attend_mma<D, kQ8>(q, q_dtype, keys, values, kv_dtype, head_stride, mask, mask_dtype,      \
+                       mask_stride, sums, statistics, nodes, q_heads, kv_heads, num_keys,      \
+                       splits, step, visible, positions, window, layer, softcap);              \
   }
-ATTEND_MMA(64)
-ATTEND_MMA(96)
-ATTEND_MMA(128)
-ATTEND_MMA(256)
+ATTEND_MMA(attend_mma_64, 64, false)
+ATTEND_MMA(attend_mma_96, 96, false)
+ATTEND_MMA(attend_mma_128, 128, false)
+ATTEND_MMA(attend_mma_256, 256, false)
+ATTEND_MMA(attend_mma_q8_64, 64, true)
+ATTEND_MMA(attend_mma_q8_96, 96, true)
+ATTEND_MMA(attend_mma_q8_128, 128, true)
+ATTEND_MMA(attend_mma_q8_256, 256, true)
 #endif  // HAS_TENSOR_CORES
 
 // Four rows a warp: each lane has a key for the scores, and dimensions lane, lane + 32, … for the
 // sums. Four warps a block, of consecutive rows.
 extern "C" __global__ void __launch_bounds__(128, 1) attend_dot(
-    const void* q, int q_dtype, const u16* keys, const u16* values, int kv_dtype,
+    const void* q, int q_dtype, const void* keys, const void* values, int kv_dtype,
     int head_stride, const void* mask, int mask_dtype, int mask_stride, float* sums,
     float2* statistics, int nodes, int q_heads, int kv_heads, int num_keys, int splits,
     const long long* step, const long long* visible, const long long* positions, int window,
@@ -259,14 +295,14 @@ extern "C" __global__ void __launch_bounds__(128, 1) attend_dot(
   __syncthreads();
   first += kRows * warp;
   if (first >= rows) return;
-  Keys of = keys_of(keys, values, head_stride, num_keys, mask, mask_dtype, mask_stride, step,
-                    visible, positions, nodes, window, layer, head_dim);
+  Keys of = keys_of(keys, values, kv_dtype, head_stride, num_keys, mask, mask_dtype, mask_stride,
+                    step, visible, positions, nodes, window, layer, head_dim);
   num_keys = of.num_keys;
   int per_split = tiles_per_split(of.num_committed, splits, 32, step != 0);
   int end = end_of_split(of, split, splits, 32, per_split);
   if (step && split * per_split >= end) return;  // keys for fewer splits: merge_splits knows
-  const u16* own_keys = of.keys + head * of.head_stride;
-  const u16* own_values = of.values + head * of.head_stride;
+  const u8* own_keys = of.keys + head * of.head_bytes;
+  const u8* own_values = of.values + head * of.head_bytes;
   float acc[kRows][kMostDims], top[kRows], total[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; r++) {
@@ -285,10 +321,20 @@ extern "C" __global__ void __launch_bounds__(128, 1) attend_dot(
       scores[r] = 0;
     }
     if (max_warp(highest) <= kMasked) continue;
-    const u16* of_key = own_keys + (u64)min(key, num_keys - 1) * head_dim;
+    const u8* of_key = own_keys + min(key, num_keys - 1) * of.row_bytes;
+    float scale = 0;
     for (int dim = 0; dim < head_dim; dim += 2) {
-      u32 pair = pair_as_halves(*(const u32*)(of_key + dim), kv_dtype);
-      float low = half_to_float((u16)pair), high = half_to_float((u16)(pair >> 16));
+      float low, high;
+      if (kv_dtype == KV_Q8_0) {
+        if (dim % 32 == 0) scale = half_to_float(kv_scale(of_key, head_dim, dim));
+        u16 codes = *(const u16*)(of_key + dim);
+        low = (float)(signed char)codes * scale;
+        high = (float)(signed char)(codes >> 8) * scale;
+      } else {
+        u32 pair = pair_as_halves(*(const u32*)(of_key + 2 * dim), kv_dtype);
+        low = half_to_float((u16)pair);
+        high = half_to_float((u16)(pair >> 16));
+      }
 #pragma unroll
       for (int r = 0; r < kRows; r++)
         scores[r] += q_rows[kRows * warp + r][dim] * low + q_rows[kRows * warp + r][dim + 1] * high;
@@ -304,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attend_dot(
     }
     int count = min(32, num_keys - 32 * tile);
     for (int k = 0; k < count; k++) {
-      const u16* of_value = own_values + (u64)(32 * tile + k) * head_dim;
+      const u8* of_value = own_values + (32 * tile + k) * of.row_bytes;
       float weights[kRows];
 #pragma unroll
       for (int r = 0; r < kRows; r++) weights[r] = shuffle_from(scores[r], k);
@@ -312,7 +358,7 @@ extern "C" __global__ void __launch_bounds__(128, 1) attend_dot(
       for (int i = 0; i < kMostDims; i++) {
         int dim = 32 * i + lane;
         if (dim >= head_dim) break;
-        float value = load_number(of_value, kv_dtype, dim);
+        float value = kv_number(of_value, kv_dtype, head_dim, dim);
         for (int r = 0; r < kRows; r++) acc[r][i] += weights[r] * value;
       }
     }

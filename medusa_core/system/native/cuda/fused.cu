@@ -4,7 +4,7 @@
 // rotate_rows: norms of heads, RoPE, and keys and values into the cache.
 //
 // Sources: RMSNorm (Zhang and Sennrich 2019), RoFormer (Su et al. 2021).
-#include "device.cuh"
+#include "kv.cuh"
 
 // Launch: a block per row. x: [rows, columns].
 //
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(
 //
 // norm_weights: [q heads + kv heads, head_dim], or null. rotations: [positions, head_dim / 2]
 // complex, or null. positions, slots: [rows]. step: see attention.cu. q: [rows, q heads, head_dim]
-// float32, scaled. Keys and values go to the slots of the layer's cache.
+// float32, scaled. Keys and values go to the slots of the layer's cache, as rows of kv.cuh.
 extern "C" __global__ void __launch_bounds__(128) rotate_rows(
     const void* qkv, int dtype, const float* norm_weights, const float2* rotations,
     const long long* step, const long long* positions, const long long* slots, float* q,
@@ -88,30 +88,33 @@ extern "C" __global__ void __launch_bounds__(128) rotate_rows(
   float factor = 1;
   if (norm_weights && !is_value) factor = rsqrtf(sum_warp(squares) / head_dim + (float)eps);
   u64 to = ((u64)row * q_heads + head) * head_dim;  // in q
-  u16* cache = 0;
+  u8* cache = 0;
   if (head >= q_heads) {
-    cache = (u16*)step[3 + 2 * layer + is_value];
-    to = ((head - q_heads - is_value * kv_heads) * step[1] + slots[row]) * head_dim;
+    u64 slot = (head - q_heads - is_value * kv_heads) * step[1] + slots[row];
+    cache = (u8*)step[3 + 2 * layer + is_value] + slot * kv_row_bytes(head_dim, kv_dtype);
   }
 #pragma unroll
   for (int i = 0; i < kMostPairs; i++) {
     int pair = 32 * i + lane;
-    if (pair >= pairs) break;
+    if (32 * i >= pairs) break;  // for the whole warp, whose lanes share scales in 8 bits
+    bool is_in = pair < pairs;
     float a = numbers[i][0] * factor, b = numbers[i][1] * factor;
-    if (norm_weights && !is_value) {
+    if (norm_weights && !is_value && is_in) {
       a *= norm_weights[head * head_dim + 2 * pair];
       b *= norm_weights[head * head_dim + 2 * pair + 1];
     }
-    if (rotations && !is_value) {
+    if (rotations && !is_value && is_in) {
       float2 turn = rotations[(u64)positions[row] * pairs + pair];
       float rotated = a * turn.x - b * turn.y;
       b = a * turn.y + b * turn.x;
       a = rotated;
     }
-    if (cache) {
-      store_number(cache, kv_dtype, to + 2 * pair, a);
-      store_number(cache, kv_dtype, to + 2 * pair + 1, b);
-    } else {
+    if (cache && kv_dtype == KV_Q8_0) {
+      kv_store_pair(cache, head_dim, pair, a, b);
+    } else if (cache && is_in) {
+      store_number(cache, kv_dtype, 2 * pair, a);
+      store_number(cache, kv_dtype, 2 * pair + 1, b);
+    } else if (is_in) {
       q[to + 2 * pair] = a * (float)scale;
       q[to + 2 * pair + 1] = b * (float)scale;
     }

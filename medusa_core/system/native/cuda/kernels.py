@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 Argument = Tensor | int | float | None
 SOURCES = ("rows", "attention", "fused")
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}  # `Dtype` of device.cuh
+KV_DTYPES = DTYPES | {torch.uint8: 5}  # of keys and values; uint8 is `KV_Q8_0` of kv.cuh
 PREPARED, QUANTIZED = 3, 4  # others: what rows_mma and what rows_dot reads
 
 

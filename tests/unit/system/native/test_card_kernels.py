@@ -62,6 +62,14 @@ def test_compiled_card_attention_is_correct(
     assert cuda_blocks._is_correct(CardAttention(kernels, has_tensor_cores), head_dim, CPU)
 
 
+def test_compiled_8_bit_keys_and_values_are_correct(kernels: HostKernels) -> None:
+    attentions = (CardAttention(kernels, has_mma) for has_mma in (True, False))
+    for attention in attentions:
+        for head_dim in (64, 96):
+            assert cuda_blocks._is_correct(attention, head_dim, CPU, in_8_bits=True)
+    assert cuda_blocks._rotation_is_correct(kernels, CPU, in_8_bits=True)
+
+
 def test_compiled_card_norms_and_rope_are_correct(kernels: HostKernels) -> None:
     assert cuda_blocks._norm_is_correct(kernels, CPU)
     assert cuda_blocks._rotation_is_correct(kernels, CPU)
