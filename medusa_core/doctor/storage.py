@@ -94,7 +94,7 @@ def _history(path: Path) -> Check:
                 "can."
             ),
         )
-    return Check("History", True, tr("{0:.1f} MB, undamaged.", path.stat().st_size / 1000000.0))
+    return Check("History", True, tr("{0:.1f} MB, undamaged.", path.stat().st_size / 1e6))
 
 
 def _existing(folder: Path) -> Path:

@@ -142,8 +142,8 @@ def _check_room(folder: Path) -> None:
             tr(
                 "{0} has room for {1:.0f} MB; {2:.0f} are needed.",
                 folder,
-                free / 1000000.0,
-                _NEEDED_BYTES / 1000000.0,
+                free / 1e6,
+                _NEEDED_BYTES / 1e6,
             ),
             "Free some space, then try again.",
         )

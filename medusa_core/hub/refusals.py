@@ -71,7 +71,7 @@ def disk_full(folder: Path, missing: int) -> DiskFullError:
     return DiskFullError(
         tr(
             "Needs {0:.1f} GB more on the disk with {1} (2 GB is kept free).",
-            missing / 1000000000.0,
+            missing / 1e9,
             printable(str(folder)),
         ),
         "Make room, or choose another folder; then resume: nothing is lost.",

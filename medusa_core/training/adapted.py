@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 from medusa_core.messages import WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
@@ -169,8 +170,11 @@ def check_family(config: ModelConfig) -> None:
     """
     if not config.has_native_family:
         raise TrainingError(
-            f"Models of type {config.model_type} run through transformers, and can't be trained "
-            "together with heads.",
+            tr(
+                "Models of type {0} run through transformers, and can't be trained together with "
+                "heads.",
+                config.model_type,
+            ),
             "Leave out --joint: heads alone learn from such a model, too.",
         )
     if config.moe is not None:

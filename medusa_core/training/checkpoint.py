@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import AtomicFile, sync_file, sync_folder
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.training.optimizer import Optimizers
@@ -48,7 +49,7 @@ def save(path: Path, module: nn.Module, optimizers: Optimizers, step: int) -> No
         sync_folder(path.parent)
     except (OSError, RuntimeError) as error:  # torch hides a full disk in a RuntimeError
         raise TrainingError(
-            f"{path} can't be written: {_first_line(error)}.",
+            tr("{0} can't be written: {1}.", path, _first_line(error)),
             "Make room, or make its folder writable, and go on: earlier checkpoints are there.",
         ) from error
 
@@ -70,7 +71,7 @@ def restore(path: Path, module: nn.Module, optimizers: Optimizers) -> int:
         optimizers.load_state_dict(state["optimizers"])
     except Exception as error:
         raise TrainingError(
-            f"{path} belongs to another run: its weights don't fit.", _restart_hint(path)
+            tr("{0} belongs to another run: its weights don't fit.", path), _restart_hint(path)
         ) from error
     return int(state["step"])
 
@@ -94,16 +95,16 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             raise ValueError("its step is no count")
     except (FileNotFoundError, PermissionError) as error:
         raise TrainingError(
-            f"{path} can't be read: {_first_line(error)}.", _restart_hint(path)
+            tr("{0} can't be read: {1}.", path, _first_line(error)), _restart_hint(path)
         ) from error
     except pickle.UnpicklingError as error:  # whose text advises to unpickle it nevertheless
         raise TrainingError(
-            f"{path} is damaged: it holds something else than tensors and numbers.",
+            tr("{0} is damaged: it holds something else than tensors and numbers.", path),
             _restart_hint(path),
         ) from error
     except Exception as error:  # of anything a changed byte may lead to in zipfile, pickle or torch
         raise TrainingError(
-            f"{path} is damaged: {_first_line(error)}.", _restart_hint(path)
+            tr("{0} is damaged: {1}.", path, _first_line(error)), _restart_hint(path)
         ) from error
     return dict(state)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 
 
 def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
@@ -20,10 +21,12 @@ def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
         found = sorted(file for file in path.rglob("*") if file.suffix in suffixes)
         if not found:
             named = " or ".join((", ".join(suffixes[:-1]), suffixes[-1]))
-            raise TrainingError(f"{path} holds no file to read.", f"They end in {named}.")
+            raise TrainingError(
+                tr("{0} holds no file to read.", path), tr("They end in {0}.", named)
+            )
         return found
     if not path.is_file():
-        raise TrainingError(f"There is no file {path}.", "Check the name of --data.")
+        raise TrainingError(tr("There is no file {0}.", path), "Check the name of --data.")
     return [path]
 
 
@@ -36,9 +39,11 @@ def text_of(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise TrainingError(f"{path} can't be read: {error}.", "Name another file.") from error
+        raise TrainingError(
+            tr("{0} can't be read: {1}.", path, error), "Name another file."
+        ) from error
     if "\0" in text:
-        raise TrainingError(f"{path} is no text.", "Name another file.")
+        raise TrainingError(tr("{0} is no text.", path), "Name another file.")
     return text
 
 
@@ -53,7 +58,9 @@ def rows_of(text: str, name: str) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}, row {n}", row) for n, row in enumerate(json.loads(text), 1))
             return
     except (ValueError, RecursionError) as error:
-        raise TrainingError(f"{name} is no JSON: {error}.", "Name another file.") from error
+        raise TrainingError(
+            tr("{0} is no JSON: {1}.", name, error), "Name another file."
+        ) from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -61,5 +68,6 @@ def rows_of(text: str, name: str) -> Iterator[tuple[str, Any]]:
             yield f"{name}, line {number}", json.loads(line)
         except (ValueError, RecursionError) as error:
             raise TrainingError(
-                f"{name}, line {number}, is no JSON: {error}.", "Write one JSON object a line."
+                tr("{0}, line {1}, is no JSON: {2}.", name, number, error),
+                "Write one JSON object a line.",
             ) from error

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from medusa_core.engine.batch_generate import answer_all
 from medusa_core.errors import MedusaError, TemplateError
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
@@ -46,7 +47,7 @@ def opening_of_user_turn(target: Target) -> str:
     opening, mark, _ = text.partition(_MARK)
     if not mark or not opening.strip():
         raise TemplateError(
-            f"{target.name} has no opening of a user's turn.", "Name prompts with --data."
+            tr("{0} has no opening of a user's turn.", target.name), "Name prompts with --data."
         )
     return opening
 

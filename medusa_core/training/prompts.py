@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from medusa_core.chats.history.history import History
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import (
@@ -130,7 +131,7 @@ def _read(path: Path) -> Iterator[TrainingPrompt]:
         prompts = _prompt_in(row, path.stem)
         if prompts is None:
             raise TrainingError(
-                f"{where} holds no prompt.",
+                tr("{0} holds no prompt.", where),
                 "A row has messages, conversations, turns, prompt, instruction, question or text.",
             )
         if sum(len(message.content) for message in prompts.messages) <= _MOST_CHARS:

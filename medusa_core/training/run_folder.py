@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 from medusa_core.system.files import record_json
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.disk_errors import disk_errors
@@ -81,7 +82,7 @@ class RunFolder:
         """
         if self.out.exists() and any(self.out.iterdir()):
             raise TrainingError(
-                f"{self.out} isn't empty.",
+                tr("{0} isn't empty.", self.out),
                 "Go on with what was begun there by --resume, or name another folder.",
             )
         taken = answers_taken(config) if config.answers_of else []
@@ -97,7 +98,9 @@ class RunFolder:
             TrainingError: There is no run, or its file is damaged.
         """
         if not self.exists:
-            raise TrainingError(f"No run was begun in {self.out}.", "Begin it without --resume.")
+            raise TrainingError(
+                tr("No run was begun in {0}.", self.out), "Begin it without --resume."
+            )
         return config_from(self._read(_RUN)["config"], _RUN)
 
     def resolved(self) -> dict[str, Any]:
@@ -147,7 +150,7 @@ class RunFolder:
         free = shutil.disk_usage(self.out).free
         if free < more_bytes + SPARE_BYTES:
             raise TrainingError(
-                f"The disk of {self.out} has only {free / 1e9:.1f} GB left.",
+                tr("The disk of {0} has only {1:.1f} GB left.", self.out, free / 1e9),
                 "Make room and go on with --resume; nothing is lost.",
             )
 
@@ -173,7 +176,8 @@ class RunFolder:
             value: dict[str, Any] = json.loads((self.work / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise TrainingError(
-                f"{self.work / name} is damaged: {error}.", "Begin the run in another folder."
+                tr("{0} is damaged: {1}.", self.work / name, error),
+                "Begin the run in another folder.",
             ) from error
         return value
 
@@ -184,7 +188,7 @@ class RunFolder:
     def _write(self, name: str, text: str) -> None:
         """Replace a file atomically."""
         with disk_errors(
-            TrainingError, self.work, "Make room or choose another folder; go on with --resume."
+            TrainingError, self.work, tr("Make room or choose another folder; go on with --resume.")
         ):
             replace_text(self.work / name, text)
 
@@ -199,18 +203,24 @@ def answers_taken(config: HeadsConfig) -> list[OwnAnswer]:
     found = other.config()
     if found.model != config.model:
         raise TrainingError(
-            f"The answers in {other.out} are those of {found.model or 'the demo model'}.",
+            tr(
+                "The answers in {0} are those of {1}.",
+                other.out,
+                found.model or tr("the demo model"),
+            ),
             "Name a run that was begun with the same --model.",
         )
     if found.own_chats:
         raise TrainingError(
-            f"The answers in {other.out} belong to chats, of which nothing is kept elsewhere.",
+            tr(
+                "The answers in {0} belong to chats, of which nothing is kept elsewhere.", other.out
+            ),
             "Name a run without --own-chats.",
         )
     answers = other.answers()
     if len(answers) < LEAST_ANSWERS:
         raise TrainingError(
-            f"{other.out} holds {len(answers)} answers, too few to learn from.",
+            tr("{0} holds {1} answers, too few to learn from.", other.out, len(answers)),
             "Name a run whose model has written some.",
         )
     return answers[: config.answers or None]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import TrainingError
+from medusa_core.i18n import tr
 from medusa_core.training.data_files import files_of, rows_of, text_of
 
 _OF_ROWS = (".jsonl", ".json")
@@ -60,8 +61,8 @@ def _texts_in(row: Any, position: str) -> Iterator[str]:
     text = next((one for one in named if isinstance(one, str)), None)
     if text is None:
         raise TrainingError(
-            f"{position} holds no text.",
-            f"A row has messages, conversations or {', '.join(_NAMES)}.",
+            tr("{0} holds no text.", position),
+            tr("A row has messages, conversations or {0}.", ", ".join(_NAMES)),
         )
     yield text
 

@@ -2577,12 +2577,28 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Eine Nachricht</translation>
     </message>
     <message>
+        <source>A row has messages, conversations or {0}.</source>
+        <translation>Eine Zeile hat messages, conversations oder {0}.</translation>
+    </message>
+    <message>
+        <source>A row has messages, conversations, turns, prompt, instruction, question or text.</source>
+        <translation>Eine Zeile hat messages, conversations, turns, prompt, instruction, question oder text.</translation>
+    </message>
+    <message>
         <source>A step of {0:.1f} rows takes {1:.1f} times as long as one of one row</source>
         <translation>Ein Schritt mit {0:.1f} Zeilen dauert {1:.1f}-mal so lange wie einer mit einer Zeile</translation>
     </message>
     <message>
         <source>A stop string</source>
         <translation>Ein Stopptext</translation>
+    </message>
+    <message>
+        <source>Begin it without --resume.</source>
+        <translation>Beginnen Sie ihn ohne --resume.</translation>
+    </message>
+    <message>
+        <source>Begin the run in another folder.</source>
+        <translation>Beginnen Sie den Lauf in einem anderen Ordner.</translation>
     </message>
     <message>
         <source>CPUs compute float16 slowly; bf16 has the same size.</source>
@@ -2603,6 +2619,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Cards multiply nf4: weights in blocks of 32 are for the CPU.</source>
         <translation>Karten multiplizieren nf4: Gewichte in Blöcken zu 32 sind für den Prozessor.</translation>
+    </message>
+    <message>
+        <source>Check the name of --data.</source>
+        <translation>Prüfen Sie den Namen der Datei (--data).</translation>
     </message>
     <message>
         <source>Choose Gemma 4 instead.</source>
@@ -2633,8 +2653,16 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Sucht die Schichten von {0}</translation>
     </message>
     <message>
+        <source>Give the run more time, or check that the prompts fit its context.</source>
+        <translation>Geben Sie dem Lauf mehr Zeit, oder prüfen Sie, ob die Prompts in seinen Kontext passen.</translation>
+    </message>
+    <message>
         <source>Go on with it; the log has the details.</source>
         <translation>Setzen Sie es fort; Einzelheiten stehen im Protokoll.</translation>
+    </message>
+    <message>
+        <source>Go on with what was begun there by --resume, or name another folder.</source>
+        <translation>Setzen Sie dort mit --resume fort, oder nennen Sie einen anderen Ordner.</translation>
     </message>
     <message>
         <source>How they are launched by default is fastest for all measured shapes.</source>
@@ -2687,6 +2715,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Leave out --experts.</source>
         <translation>Lassen Sie --experts weg.</translation>
+    </message>
+    <message>
+        <source>Leave out --joint: heads alone learn from such a model, too.</source>
+        <translation>Lassen Sie das Modell unverändert (ohne --joint): auch von einem solchen Modell lernen Köpfe allein.</translation>
     </message>
     <message>
         <source>Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.</source>
@@ -2845,6 +2877,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Erstellen Sie seine Phrasentabelle (medusa train phrases), oder wählen Sie einen anderen Entwerfer.</translation>
     </message>
     <message>
+        <source>Make room and go on with --resume; nothing is lost.</source>
+        <translation>Schaffen Sie Platz, und setzen Sie fort (--resume); nichts ist verloren.</translation>
+    </message>
+    <message>
         <source>Make room on it, then try again.</source>
         <translation>Schaffen Sie dort Platz und versuchen Sie es dann noch einmal.</translation>
     </message>
@@ -2865,12 +2901,20 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Schaffen Sie Platz auf der Festplatte, oder prüfen Sie, wer dort schreiben darf.</translation>
     </message>
     <message>
+        <source>Make room or choose another folder; go on with --resume.</source>
+        <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner; setzen Sie dann fort (--resume).</translation>
+    </message>
+    <message>
         <source>Make room there or name another folder; the same command goes on.</source>
         <translation>Schaffen Sie dort Platz oder nennen Sie einen anderen Ordner; derselbe Befehl macht weiter.</translation>
     </message>
     <message>
         <source>Make room, or choose another folder; then resume: nothing is lost.</source>
         <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner; setzen Sie dann fort: Nichts ist verloren.</translation>
+    </message>
+    <message>
+        <source>Make room, or make its folder writable, and go on: earlier checkpoints are there.</source>
+        <translation>Schaffen Sie Platz, oder machen Sie seinen Ordner beschreibbar, und setzen Sie fort: frühere Zwischenstände sind da.</translation>
     </message>
     <message>
         <source>Make room: below 2 GB downloads pause, and a full disk keeps nothing.</source>
@@ -2913,8 +2957,16 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Modelle der Art {0} werden nicht unterstützt: {1}.</translation>
     </message>
     <message>
+        <source>Models of type {0} run through transformers, and can&apos;t be trained together with heads.</source>
+        <translation>Modelle der Art {0} laufen durch transformers und können nicht zusammen mit Köpfen trainiert werden.</translation>
+    </message>
+    <message>
         <source>Models run on: {0}.</source>
         <translation>Modelle laufen auf: {0}.</translation>
+    </message>
+    <message>
+        <source>Models whose rows pass through experts can&apos;t be trained together with heads.</source>
+        <translation>Modelle mit Experten können nicht zusammen mit Köpfen trainiert werden.</translation>
     </message>
     <message>
         <source>Move it away.</source>
@@ -2933,8 +2985,40 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Nennen Sie einen Ordner mit {0}, {1} oder {2}.</translation>
     </message>
     <message>
+        <source>Name a run that was begun with the same --model.</source>
+        <translation>Nennen Sie einen Lauf, der mit demselben --model begonnen wurde.</translation>
+    </message>
+    <message>
+        <source>Name a run whose model has written some.</source>
+        <translation>Nennen Sie einen Lauf, dessen Modell welche geschrieben hat.</translation>
+    </message>
+    <message>
+        <source>Name a run without --own-chats.</source>
+        <translation>Nennen Sie einen Lauf ohne --own-chats.</translation>
+    </message>
+    <message>
         <source>Name another file for them; this one stays as it is.</source>
         <translation>Nennen Sie dafür eine andere Datei; diese bleibt, wie sie ist.</translation>
+    </message>
+    <message>
+        <source>Name another file.</source>
+        <translation>Nennen Sie eine andere Datei.</translation>
+    </message>
+    <message>
+        <source>Name files of prompts with --data.</source>
+        <translation>Nennen Sie Dateien mit Prompts (--data).</translation>
+    </message>
+    <message>
+        <source>Name prompts with --data.</source>
+        <translation>Nennen Sie Prompts (--data).</translation>
+    </message>
+    <message>
+        <source>Name rows with answers.</source>
+        <translation>Nennen Sie Zeilen mit Antworten.</translation>
+    </message>
+    <message>
+        <source>Name shorter ones by --data.</source>
+        <translation>Nennen Sie kürzere (--data).</translation>
     </message>
     <message>
         <source>Name the layers instead.</source>
@@ -2999,6 +3083,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>No process can be started to read {0}: {1}.</source>
         <translation>Zum Lesen von {0} lässt sich kein Prozess starten: {1}.</translation>
+    </message>
+    <message>
+        <source>No prompt fits the model&apos;s context.</source>
+        <translation>Kein Prompt passt in den Kontext des Modells.</translation>
+    </message>
+    <message>
+        <source>No run was begun in {0}.</source>
+        <translation>In {0} wurde kein Lauf begonnen.</translation>
     </message>
     <message>
         <source>No runner can compute this model.</source>
@@ -3481,6 +3573,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Die Antwort von {0} ist nicht lesbar: {1}.</translation>
     </message>
     <message>
+        <source>The answers in {0} are those of {1}.</source>
+        <translation>Die Antworten in {0} sind die von {1}.</translation>
+    </message>
+    <message>
+        <source>The answers in {0} belong to chats, of which nothing is kept elsewhere.</source>
+        <translation>Die Antworten in {0} gehören zu Gesprächen, von denen sonst nichts aufgehoben wird.</translation>
+    </message>
+    <message>
         <source>The archive can&apos;t be read: {0}.</source>
         <translation>Das Archiv kann nicht gelesen werden: {0}.</translation>
     </message>
@@ -3615,6 +3715,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The disk is full: {0}{1} have no room in {2}.</source>
         <translation>Der Datenträger ist voll: {0}{1} haben keinen Platz in {2}.</translation>
+    </message>
+    <message>
+        <source>The disk of {0} has only {1:.1f} GB left.</source>
+        <translation>Auf dem Datenträger von {0} sind nur noch {1:.1f} GB frei.</translation>
     </message>
     <message>
         <source>The download is incomplete, or this is another kind of model.</source>
@@ -3795,6 +3899,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The model has no room on any tier of {0}.</source>
         <translation>Das Modell hat auf keiner Ebene von {0} Platz.</translation>
+    </message>
+    <message>
+        <source>The model wrote too few answers to learn from.</source>
+        <translation>Das Modell hat zu wenige Antworten geschrieben, um daraus zu lernen.</translation>
     </message>
     <message>
         <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
@@ -4005,6 +4113,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Eine Vorgabe {0} gibt es schon.</translation>
     </message>
     <message>
+        <source>There is no answer to learn from.</source>
+        <translation>Es gibt keine Antwort, aus der gelernt werden kann.</translation>
+    </message>
+    <message>
         <source>There is no compiled step for this CPU, which multiplies such weights.</source>
         <translation>Für diesen Prozessor gibt es keinen kompilierten Schritt, der solche Gewichte multipliziert.</translation>
     </message>
@@ -4019,6 +4131,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>There is no file {0}.</source>
         <translation>Eine Datei {0} gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>There is no prompt to ask.</source>
+        <translation>Es gibt keinen Prompt.</translation>
     </message>
     <message>
         <source>There is no repository {0}, or you may not see it.</source>
@@ -4099,6 +4215,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>They compute what the processor computes.</source>
         <translation>Sie rechnen dasselbe wie der Prozessor.</translation>
+    </message>
+    <message>
+        <source>They end in {0}.</source>
+        <translation>Sie enden auf {0}.</translation>
     </message>
     <message>
         <source>This CPU has no instructions for bfloat16, which 8-bit weights are multiplied with.</source>
@@ -4471,6 +4591,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Write its shares as device and disk.</source>
         <translation>Schreiben Sie ihre Anteile als device und disk.</translation>
+    </message>
+    <message>
+        <source>Write one JSON object a line.</source>
+        <translation>Schreiben Sie ein JSON-Objekt je Zeile.</translation>
     </message>
     <message>
         <source>Write one such as http://localhost:8080/v1.</source>
@@ -5089,6 +5213,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>die Verbindung wurde getrennt</translation>
     </message>
     <message>
+        <source>the demo model</source>
+        <translation>dem Demo-Modell</translation>
+    </message>
+    <message>
         <source>the encryption fails</source>
         <translation>die Verschlüsselung misslingt</translation>
     </message>
@@ -5257,6 +5385,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} beginnt an einer unerlaubten Stelle</translation>
     </message>
     <message>
+        <source>{0} belongs to another run: its weights don&apos;t fit.</source>
+        <translation>{0} gehört zu einem anderen Lauf: seine Gewichte passen nicht.</translation>
+    </message>
+    <message>
         <source>{0} broke the process that reads it.</source>
         <translation>{0} hat den Prozess zerstört, der es liest.</translation>
     </message>
@@ -5411,6 +5543,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} has another size than its shape</source>
         <translation>{0} hat eine andere Größe als seine Form</translation>
+    </message>
+    <message>
+        <source>{0} has no opening of a user&apos;s turn.</source>
+        <translation>{0} hat keinen Anfang für eine Nachricht des Benutzers.</translation>
     </message>
     <message>
         <source>{0} has to be repaired or updated, and another program is using it.</source>
@@ -5993,6 +6129,18 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} hat {1} Dimensionen</translation>
     </message>
     <message>
+        <source>{0} holds no file to read.</source>
+        <translation>{0} enthält keine lesbare Datei.</translation>
+    </message>
+    <message>
+        <source>{0} holds no prompt.</source>
+        <translation>{0} enthält keinen Prompt.</translation>
+    </message>
+    <message>
+        <source>{0} holds no text.</source>
+        <translation>{0} enthält keinen Text.</translation>
+    </message>
+    <message>
         <source>{0} holds no weights.</source>
         <translation>{0} enthält keine Gewichte.</translation>
     </message>
@@ -6023,6 +6171,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} holds {1} GGUF files, of which one is enough.</source>
         <translation>{0} enthält {1} GGUF-Dateien, von denen eine genügt.</translation>
+    </message>
+    <message>
+        <source>{0} holds {1} answers, too few to learn from.</source>
+        <translation>{0} enthält {1} Antworten, zu wenige, um daraus zu lernen.</translation>
     </message>
     <message>
         <source>{0} holds {1} rows of a session instead of {2}.</source>
@@ -6093,6 +6245,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist beschädigt: ein Zustand, der ohne Ende wächst.</translation>
     </message>
     <message>
+        <source>{0} is damaged: it holds something else than tensors and numbers.</source>
+        <translation>{0} ist beschädigt: die Datei enthält anderes als Tensoren und Zahlen.</translation>
+    </message>
+    <message>
         <source>{0} is damaged: its blocks and scales don&apos;t fit each other.</source>
         <translation>{0} ist beschädigt: Seine Blöcke und Faktoren passen nicht zueinander.</translation>
     </message>
@@ -6141,6 +6297,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist keine lesbare GGUF-Datei: {1}.</translation>
     </message>
     <message>
+        <source>{0} is no JSON: {1}.</source>
+        <translation>{0} ist kein JSON: {1}.</translation>
+    </message>
+    <message>
         <source>{0} is no address of a cluster.</source>
         <translation>{0} ist keine Adresse eines Verbunds.</translation>
     </message>
@@ -6163,6 +6323,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} is no name of a revision.</source>
         <translation>{0} ist kein Name einer Revision.</translation>
+    </message>
+    <message>
+        <source>{0} is no text.</source>
+        <translation>{0} ist kein Text.</translation>
     </message>
     <message>
         <source>{0} is no trace of Medusa Chat.</source>
@@ -6235,6 +6399,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} isn&apos;t complete: {1}.</source>
         <translation>{0} ist nicht vollständig: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t empty.</source>
+        <translation>{0} ist nicht leer.</translation>
     </message>
     <message>
         <source>{0} isn&apos;t in the cache {1}.</source>
@@ -6403,6 +6571,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0}, and {1:,} more came from its last backup</source>
         <translation>{0}, und {1:,} weitere kamen aus ihrer letzten Sicherung</translation>
+    </message>
+    <message>
+        <source>{0}, line {1}, is no JSON: {2}.</source>
+        <translation>{0}, Zeile {1}, ist kein JSON: {2}.</translation>
     </message>
     <message>
         <source>{0}: its keys and values stay on the device, and all is one batch.</source>

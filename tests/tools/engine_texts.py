@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "medusa_core"
 # Shown by the command line, by other programs and in the log alone, in English.
 NOT_TRANSLATED = (
-    *("bench", "training", "terminal", "server/answer", "server/dialects"),
+    *("bench", "terminal", "server/answer", "server/dialects"),
+    *("training/heads_config.py", "training/heads_eval.py", "training/ngrams.py"),
+    *("training/phrase_counts.py", "training/streams_trainee.py"),
     *("server/application.py", "server/guard.py", "server/replies.py"),
     *("server/served_models.py", "server/text_prompts.py"),
     *("engine/direct.py", "engine/several.py", "system/prompts.py", "system/registry.py"),
