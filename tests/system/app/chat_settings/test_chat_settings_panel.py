@@ -309,7 +309,7 @@ def test_an_answer_that_filled_the_context_offers_ways_to_continue(
 
 
 def test_the_template_page_shows_the_prompt_and_a_mistake_in_the_template(
-    qtbot: QtBot, ready: Ready
+    qtbot: QtBot, ready: Ready, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, engine = ready
     settings_panel = window.page.settings_panel
@@ -317,9 +317,14 @@ def test_the_template_page_shows_the_prompt_and_a_mistake_in_the_template(
     assert settings_panel.template.text.toPlainText() == ""
     settings_panel.groups["Template"].heading.click()
     qtbot.waitUntil(lambda: settings_panel.template.text.toPlainText() == "Hello")
-    last = engine.of_kind(Count)[-1]
     message = "The chat template refuses this conversation in line 3: no systems."
-    engine._tell(Failed(last.session_id, last.request_id, "TemplateError", message, "Mend it."))
+
+    def refuse(command: Count) -> None:
+        ids = (command.session_id, command.request_id)
+        engine._tell(Failed(*ids, "TemplateError", message, "Mend it."))
+
+    monkeypatch.setattr(engine, "_count", refuse)
+    window.page.composer.edit.setPlainText("Hello again")
     qtbot.waitUntil(lambda: not settings_panel.template.error.isHidden())
     assert "line 3" in settings_panel.template.error.text()
 
