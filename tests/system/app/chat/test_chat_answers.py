@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QAccessible, QGuiApplication, QKeySequence, QTextCharFormat
+from PySide6.QtGui import QAccessible, QKeySequence, QTextCharFormat
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
@@ -10,7 +10,6 @@ from pytestqt.qtbot import QtBot
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import (
     Notice,
-    UserMessage,
 )
 from app.chat.messages.prompt_editor import PromptEditor
 from app.chat.messages.text_view import (
@@ -172,14 +171,6 @@ def test_an_answer_continues_while_another_conversation_is_shown(
     assert window.chat.answers[0].marked_ranges()
 
 
-def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, open_ready: Open) -> None:
-    window, _ = open_ready(Script(answer="Some **bold** words"))
-    answer = ask(qtbot, window, "Hello")
-    assert answer.view.toPlainText() == "Some bold words"
-    answer.row.copy_button.click()
-    assert QGuiApplication.clipboard().text() == "Some **bold** words"
-
-
 def test_the_plain_decoding_baseline_belongs_to_its_answer(qtbot: QtBot, open_ready: Open) -> None:
     window, _ = open_ready()
     answer = ask(qtbot, window, "Hello")
@@ -226,18 +217,6 @@ def test_an_answer_is_accessible_to_screen_readers(qtbot: QtBot, open_ready: Ope
         QAccessible.setActive(False)
 
 
-def test_an_answer_never_loads_anything(qtbot: QtBot, open_ready: Open, tmp_path) -> None:
-    (tmp_path / "secret.png").write_bytes(b"x")
-    local = QUrl.fromLocalFile(str(tmp_path / "secret.png")).toString()
-    script = Script(answer=f"![a]({local}) and ![b](https://example.org/b.png)")
-    window, _ = open_ready(script)
-    answer = ask(qtbot, window, "Hello")
-    for kind in range(1, 6):
-        for address in (local, "https://example.org/b.png"):
-            assert not answer.view.document().resource(kind, QUrl(address))
-            assert answer.view.loadResource(kind, QUrl(address)) is None
-
-
 def test_links_ask_first_and_only_web_links_open(qtbot: QtBot) -> None:
     view = TextView(plain_document("text"), "Text")
     qtbot.addWidget(view)
@@ -251,13 +230,6 @@ def test_links_ask_first_and_only_web_links_open(qtbot: QtBot) -> None:
     assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
     box.reject()
     assert not view.openLinks()
-
-
-def test_user_text_is_shown_as_it_is(qtbot: QtBot, open_ready: Open) -> None:
-    window, _ = open_ready()
-    ask(qtbot, window, "<b>bold</b> **stars** <img src='file:///x'>")
-    (shown,) = [m for m in window.page.conversation.messages if isinstance(m, UserMessage)]
-    assert shown.text == "<b>bold</b> **stars** <img src='file:///x'>"
 
 
 @pytest.mark.parametrize("button", ["regenerate_button", "continue_button", "branch_button"])

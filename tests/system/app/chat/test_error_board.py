@@ -2,7 +2,6 @@
 
 from pytestqt.qtbot import QtBot
 
-from app.chat.error_board import MOST_EM
 from medusa_core.messages import Generate
 from tests.support.window.driving import ask, errors
 from tests.support.window.fakes import Script
@@ -20,27 +19,6 @@ def test_an_error_is_visible_wherever_the_conversation_is_scrolled(
     card = window.page.errors.show_error("It broke.", "Mend it.")
     qtbot.waitUntil(lambda: not card.visibleRegion().isEmpty())
     assert bar.value() == 0, "the text stays where it is"
-
-
-def test_many_errors_leave_room_for_the_conversation(qtbot: QtBot, open_ready: Open) -> None:
-    window, _ = open_ready()
-    board = window.page.errors
-    for number in range(12):
-        board.show_error(f"Number {number} broke.", "It says what to do about it. " * 6)
-    assert board.height() <= window.chat._appearance.scale.px(MOST_EM)
-    newest = board.cards[-1]
-    qtbot.waitUntil(lambda: not newest.visibleRegion().isEmpty())
-    for card in list(board.cards):
-        card.dismissed.emit()
-    assert not board.isVisible()
-
-
-def test_the_same_error_again_is_one_card(open_ready: Open) -> None:
-    window, _ = open_ready()
-    for _ in range(3):
-        window.page.errors.show_error("The disk is read-only.", "Choose another folder.")
-    window.page.errors.show_error("Another.", "")
-    assert [card.message for card in errors(window)] == ["The disk is read-only.", "Another."]
 
 
 def test_an_error_disappears_when_its_cause_is_gone(qtbot: QtBot, open_ready: Open) -> None:

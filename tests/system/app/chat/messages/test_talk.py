@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QUrl
 from PySide6.QtGui import QGuiApplication, QImage, QTextCursor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -66,6 +67,33 @@ def test_code_has_a_line_with_its_language_and_a_button_that_copies_it(
     QTest.keyClick(header.button, Qt.Key.Key_Space)
     assert clipboard() == "x = 1\n\ny = 2"
     assert header.button.text() == COPIED
+
+
+def test_copy_puts_the_markdown_on_the_clipboard(qtbot: QtBot, appearance: Appearance) -> None:
+    message = answered(qtbot, appearance, "Some **bold** words")
+    assert message.view.toPlainText() == "Some bold words"
+    message.row.copy_button.click()
+    assert clipboard() == "Some **bold** words"
+
+
+def test_an_answer_never_loads_anything(
+    qtbot: QtBot, appearance: Appearance, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.png").write_bytes(b"x")
+    local = QUrl.fromLocalFile(str(tmp_path / "secret.png")).toString()
+    message = answered(qtbot, appearance, f"![a]({local}) and ![b](https://example.org/b.png)")
+    for kind in range(1, 6):
+        for address in (local, "https://example.org/b.png"):
+            assert not message.view.document().resource(kind, QUrl(address))
+            assert message.view.loadResource(kind, QUrl(address)) is None
+
+
+def test_user_text_is_shown_as_it_is(qtbot: QtBot, appearance: Appearance) -> None:
+    text = "<b>bold</b> **stars** <img src='file:///x'>"
+    message = UserMessage(text, appearance)
+    qtbot.addWidget(message)
+    message.populate()
+    assert message.view.toPlainText() == text
 
 
 def test_a_quotation_has_a_bar(qtbot: QtBot, appearance: Appearance) -> None:
