@@ -12,6 +12,9 @@ enum { MAX_ROWS = 12 };
 #else
 enum { MAX_ROWS = 16 };
 #endif
+/* The processor fetches ahead within a page of memory. That suffices for few rows; products of many take
+   so long that the next page is fetched too late. Measured: 8 rows become 5 to 12 % faster, 4 slower. */
+enum { PREFETCH_ROWS = 6, PREFETCH_BYTES = 4096 };
 enum { SPANS = TILE / WIDTH }; /* vectors of a tile */
 enum { WORDS = BLOCK / 4 };    /* of a block, for one output */
 enum { PACK_ROWS = 8 };        /* rows of a task */
@@ -288,6 +291,8 @@ INLINE void tile(const Job *job, int32_t row, int32_t index, int rows, int type)
             count = SUPER / BLOCK;
         }
         for (int32_t b = 0; b < count; b++, x += rows * row_words(type)) {
+            for (int at = 0; rows >= PREFETCH_ROWS && at < scale_bytes(type) + code_bytes(type); at += 64)
+                __builtin_prefetch(from + PREFETCH_BYTES + at);
             for (int s = 0; s < SPANS; s++)
                 add_block(from + scale_bytes(type) + 4 * s * WIDTH,
                           scales_of(from, s * WIDTH, d[s], m[s], type), x, total + s, rows, type);
