@@ -214,8 +214,8 @@ class Header(QFrame):
             if loaded is None
             else (
                 machine_words(loaded),
-                loaded.device_note,
-                loaded.runner_note.rstrip("."),
+                engine_text(loaded.device_note),
+                engine_text(loaded.runner_note).rstrip("."),
                 engine_text(loaded.not_compiled).rstrip("."),
                 engine_text(loaded.plan.cache_note),
             )

@@ -47,7 +47,7 @@ class PresetBar(QWidget):
     """
 
     chosen = Signal(object)
-    refused = Signal(str, str)
+    refused = Signal(object, object)
 
     def __init__(
         self, presets: Presets, appearance: Appearance, ask_name: AskName | None = None

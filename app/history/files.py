@@ -47,7 +47,7 @@ class ConversationFiles(QObject):
 
     imported = Signal()
     notice = Signal(str)
-    failed = Signal(str, str)
+    failed = Signal(object, object)
 
     def __init__(self, window: QWidget, history: History) -> None:
         super().__init__(window)

@@ -18,6 +18,7 @@ from app.history.grouping import rows_of
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
+from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.matching import (
     Entry,
@@ -338,7 +339,7 @@ class HistoryController(QObject):
 
     def _show_error(self, message: str, hint: str) -> None:
         kept = QCoreApplication.translate("History", NOT_SAVED)
-        self._chat.errors.show_error(message, f"{hint} {kept}".strip())
+        self._chat.errors.show_error(message, f"{engine_text(hint)} {kept}".strip())
 
     def _connect(self) -> None:
         chat, sidebar = self._chat, self.sidebar

@@ -29,7 +29,7 @@ class Journal(QObject):
         recovered: All pending writes were done.
     """
 
-    failed = Signal(str, str)
+    failed = Signal(object, object)
     recovered = Signal()
 
     def __init__(self, history: History) -> None:

@@ -50,7 +50,7 @@ class EquilibriumPanel(QWidget):
         refused: A text couldn't be verified: message and hint.
     """
 
-    refused = Signal(str, str)
+    refused = Signal(object, object)
 
     def __init__(
         self,

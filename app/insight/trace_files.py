@@ -40,7 +40,7 @@ class TraceFiles(QObject):
     saved = Signal(object)
     # From the threads that read and write.
     _read = Signal(str, object)
-    _failed = Signal(str, str)
+    _failed = Signal(object, object)
 
     def __init__(
         self, window: QWidget, errors: ErrorBoard, recordings: Recordings, timeline: Timeline

@@ -7,6 +7,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
 
+from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.plots import Plot
@@ -78,7 +79,9 @@ class TrainRun(QWidget):
         self.stage_label.setText(_tr(_STAGES["pausing"]) if pausing else _describe(progress))
         self.bar.setValue(round(_FULL * progress.share))
         self.bar.setVisible(not progress.is_over)
-        self.problem_label.setText(f"{progress.problem} {progress.hint}".strip())
+        self.problem_label.setText(
+            f"{engine_text(progress.problem)} {engine_text(progress.hint)}".strip()
+        )
         self.problem_label.setVisible(progress.stage == "failed")
         if curve_grew:
             self._draw()

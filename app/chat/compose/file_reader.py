@@ -22,7 +22,7 @@ class FileReader(QObject):
     """
 
     read = Signal(str, object)
-    failed = Signal(str, str)
+    failed = Signal(object, object)
     finished = Signal()
 
     def __init__(self) -> None:

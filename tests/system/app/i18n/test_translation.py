@@ -45,6 +45,7 @@ from tests.tools.engine_texts import PACKAGE, parse, text_arguments, translated_
 from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
+WINDOW = resources_dir().parent / "app"
 BERT = "Modelle der Art 'bert' werden nicht unterstützt: sie lesen einen Text in beiden Richtungen."
 # What shows a text, or raises an error that is shown; of Python's errors the log tells.
 SHOWS = re.compile(
@@ -166,8 +167,14 @@ def is_formatted(text: ast.expr) -> bool:
     return False
 
 
+def test_signals_with_message_and_hint_keep_their_template() -> None:
+    """Qt makes plain texts of `Signal(str, str)`."""
+    declared = "Signal(str, str)"
+    assert not [path for path in WINDOW.rglob("*.py") if declared in path.read_text("utf-8")]
+
+
 def test_the_window_shows_no_untranslated_literal() -> None:
-    paths = (resources_dir().parent / "app").rglob("*.py")
+    paths = WINDOW.rglob("*.py")
     found = {f"{path}:{text.lineno}" for path in paths for text in shown_literals(parse(path))}
     assert found == set()
 
