@@ -101,7 +101,7 @@ def open_window(folder: Path) -> Iterator[MainWindow]:
     with windows(looks, folder) as open_on:
         window = open_on(engine.start, history=History(folder / "history.db"))
         # The fake keeps what it is told: here that would be the largest leak.
-        window.chat.chat_started.connect(engine.commands.clear)
+        window.chat.state.conversation_changed.connect(lambda _: engine.commands.clear())
         _wait(lambda: window.loaded_model.status.calibrated is not None)
         yield window
         window.close()
