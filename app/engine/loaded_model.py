@@ -72,6 +72,11 @@ class LoadedModel(QObject):
         return self._state.status
 
     @property
+    def device(self) -> str:
+        """Device of the next load: torch's name or a cluster's; empty for the best one."""
+        return self._state.device
+
+    @property
     def model_bytes(self) -> int:
         """Memory that the loaded model holds, and another one would free."""
         return 0 if self.status.loaded is None else self.status.loaded.plan.model_bytes

@@ -63,7 +63,7 @@ class DiagnosticsDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("diagnostics")
         self._examine, self._compose = examine, compose
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
         self.table = RowTable(
             self.tr("Checks"), (self.tr("Finding"), self.tr("Check"), self.tr("Works"))
         )

@@ -100,7 +100,7 @@ class ModelStep(WelcomeStep):
         more = self.tr("For more, download one of these, now or later under Models.")
         super().__init__(self.tr("Choose a model"), f"{ready} {more}", appearance)
         self._library = library
-        self._tasks = Tasks()
+        self._tasks = Tasks(self)
         self.offers: tuple[PairOffer, ...] = ()
         self.table = RowTable(
             self.tr("Models that fit"),

@@ -45,7 +45,7 @@ class DraftDataSync(QObject):
         super().__init__(controller)
         self._chat, self._store, self._folder = chat, store, folder
         self._history = controller.history
-        self._tasks = Tasks()
+        self._tasks = Tasks(self)
         store.follow("learning", self._follow)
         controller.trashed.connect(self._forget)
         controller.history.on_emptied(self._forget)

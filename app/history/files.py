@@ -52,7 +52,7 @@ class ConversationFiles(QObject):
     def __init__(self, window: QWidget, history: History) -> None:
         super().__init__(window)
         self._window, self._history = window, history
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
 
     def menu(self) -> QMenu:
         """Return the menu of import and export."""

@@ -98,7 +98,7 @@ class Details(QWidget):
         self._cpu_plan: CpuPlan | None = None
         self._places = [HostPlaces()]
         self.estimate = LoadEstimate(
-            self._take_answer, lambda why: self.forecast_label.setText(why)
+            self._take_answer, lambda why: self.forecast_label.setText(why), self
         )
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")

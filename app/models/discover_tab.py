@@ -92,7 +92,7 @@ class DiscoverTab(QWidget):
         self._library = library
         self._budget: Budget | None = None
         self._found: tuple[PairOffer, ...] = library.catalog()
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
         self._refused: dict[str, str] = {}
         self._requested: set[str] = set()  # models whose drafters the Hub was asked for
         self._wrong: dict[str, str] = {}  # by model: why the drafter that was picked can't be had

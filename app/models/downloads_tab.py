@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.state.library import LibraryState
 from app.widgets.sizes import (
     duration,
     library_text,
@@ -46,18 +47,12 @@ class DownloadsTab(QWidget):
         forget_button: Removes an ended download from the list.
         limit_box: Speed limit in MB/s; 0 for none.
 
-    Signals:
-        finished: A download has ended successfully.
-        access_needed: A download needs a Hub token.
     """
 
-    finished = Signal(object)
-
-    def __init__(self, library: Library) -> None:
+    def __init__(self, state: LibraryState, library: Library) -> None:
         super().__init__()
         self._library = library
         self._downloads = library.downloads
-        self._states = {job.id: job.state for job in self._downloads.jobs}
         self.table = RowTable(self.tr("Downloads"), [library_text(name) for name in COLUMNS])
         self.reason_label = QLabel()
         self.reason_label.setObjectName("notice")
@@ -72,7 +67,7 @@ class DownloadsTab(QWidget):
         self._timer.setInterval(_SHOW_EVERY_MS)
         self._timer.timeout.connect(self.show_jobs)
         self._build()
-        self._downloads.subscribe(self._changed)
+        state.download_changed.connect(self._changed)
         self.table.currentCellChanged.connect(lambda *_: self._show_chosen())
         self.show_jobs()
 
@@ -121,13 +116,9 @@ class DownloadsTab(QWidget):
         box.setSuffix(self.tr(" MB/s at most"))
         return box
 
-    def _changed(self, job: DownloadJob) -> None:
-        before = self._states.get(job.id)
-        self._states[job.id] = job.state
+    def _changed(self) -> None:
         if not self._timer.isActive():
             self._timer.start()
-        if job.state is JobState.READY and before is not JobState.READY:
-            self.finished.emit(job)
 
     def _show_chosen(self) -> None:
         job = self.chosen

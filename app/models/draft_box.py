@@ -33,7 +33,7 @@ class DraftBox(ChoiceBox):
         self.remembered: Mapping[str, str] = {}
         self._library = library
         self._offered: tuple[Installed | None, Sequence[Installed]] = (None, ())
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
         self._remembered: Path | None = None  # for the model that is being compared
         self._proposed: Installed | None = None
         self.setAccessibleName(self.tr("Draft model"))

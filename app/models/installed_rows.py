@@ -36,13 +36,13 @@ KIND_WORDS = {
 BASE_WORDS = QT_TRANSLATE_NOOP("Library", "base model")
 
 
-def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[str, ...]:
+def cells(item: Installed, budget: Budget | None, is_loaded: bool) -> tuple[str, ...]:
     """Return the cells of an installed item.
 
     Args:
         item: A model, heads or an adapter.
         budget: Memory of the device; None while unknown.
-        loaded: Folder of the loaded model.
+        is_loaded: Whether it is the loaded model.
     """
     words = library_text(BASE_WORDS if item.is_base else KIND_WORDS[item.kind])
     if item.owner:
@@ -56,7 +56,7 @@ def cells(item: Installed, budget: Budget | None, loaded: Path | None) -> tuple[
             if demo
             else QCoreApplication.translate("Library", "model of the first start")
         )
-    if item.path == loaded:
+    if is_loaded:
         words = QCoreApplication.translate("Library", "{0} · loaded").format(words)
     fit = fit_words(item.config, item.heads, budget) or item.problem or UNKNOWN
     size = UNKNOWN if item.config is None else parameters(num_parameters(item.config))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from app.models.installed_rows import (
 )
 from app.models.subject import Subject
 from app.models.suggestion import has_card
+from app.state.library import LibraryState
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.file_dialogs import choose_folder, choose_gguf
@@ -69,31 +69,25 @@ class InstalledTab(QWidget):
         adapter_box: LoRA for it.
         problem_label: Error of the last action.
         train_button: Trains heads for the selected model.
-        items: Installed models, heads and adapters.
         rows: The items and the built-in models, in the order of the rows.
 
     Signals:
         load_requested: The user loads a model, as a `ModelChoice`.
-        listed: The list was read again.
         cache_changed: The user selects another folder for downloads.
         train_requested: The user trains heads: for an `Installed`, with its weight format.
     """
 
     load_requested = Signal(object)
-    listed = Signal()
     cache_changed = Signal(str)
     train_requested = Signal(object, str)
 
-    def __init__(self, library: Library, appearance: Appearance) -> None:
+    def __init__(self, state: LibraryState, library: Library, appearance: Appearance) -> None:
         super().__init__()
+        self._state = state
         self._library = library
         self._budget: Budget | None = None
-        self.tasks = Tasks()
-        self._loaded: Path | None = None
+        self.tasks = Tasks(self)
         self._reading: list[Path] = []
-        self._imports = asyncio.Lock()
-        self._measured: tuple[Path | None, tuple[DrafterSpeed, ...]] = (None, ())
-        self.items: tuple[Installed, ...] = ()
         self.rows: tuple[Installed, ...] = ()
         columns = [library_text(name) for name in COLUMNS]
         self.table = RowTable(self.tr("Installed"), columns)
@@ -127,6 +121,7 @@ class InstalledTab(QWidget):
         self.problem_label.setObjectName("problem")
         self.problem_label.hide()
         self.status_label = LiveLabel()
+        self._shown_speeds: tuple[DrafterSpeed, ...] = ()
         self._build()
         self._connect()
 
@@ -142,41 +137,40 @@ class InstalledTab(QWidget):
         self.details.set_budget(budget, cluster)
         self._show_items()
 
+    @property
+    def items(self) -> tuple[Installed, ...]:
+        """What is installed."""
+        return self._state.installed
+
     async def refresh(self) -> None:
-        """List the installed items again, and keep the selection."""
+        """List the installed items again; an error is shown."""
         try:
-            items = await self._library.installed()
-            rows = (*items, *self._library.built_in())
+            await self._state.refresh()
         except MedusaError as error:
             self._show_problem(error_text(error))
-            return
+
+    def _show_listed(self) -> None:
+        """Show what is installed, and keep the selection."""
         chosen, reads = self.chosen, self.table.currentRow() >= len(self.rows) > 0
-        self.items, self.rows = items, rows
+        self.rows = (*self.items, *self._library.built_in())
         self._show_items()
         if chosen is not None:
             self._select(chosen.path)
         elif reads and self._reading:
             self.table.selectRow(self.table.rowCount() - 1)
-        self.listed.emit()
 
-    def mark_loaded(self, folder: Path) -> None:
-        """Mark the loaded model."""
-        self._loaded = folder
-        self._show_items()
-
-    def mark_measured(self, heads_dir: Path | None, speeds: tuple[DrafterSpeed, ...]) -> None:
-        """Store the measured speeds of the loaded model with its heads."""
-        if (heads_dir, speeds) != self._measured:
-            self._measured = (heads_dir, speeds)
+    def _show_speeds(self) -> None:
+        """Show the details again if the speeds of the selected model are other ones."""
+        item = self.chosen
+        if item is not None and self._speeds_of(item) != self._shown_speeds:
             self._show_subject()
 
     def _speeds_of(self, item: Installed) -> tuple[DrafterSpeed, ...]:
         """Measured speeds of the selected model and heads."""
-        (heads_dir, speeds), heads = self._measured, self.heads_box.chosen
-        folder = None if heads is None else heads.path
-        adds = self.adapter_box.chosen is not None or self.draft_box.chosen is not None
-        is_loaded = item.path == self._loaded and folder == heads_dir
-        return speeds if is_loaded and not adds else ()
+        heads = self.heads_box.chosen
+        if self.adapter_box.chosen is not None or self.draft_box.chosen is not None:
+            return ()
+        return self._state.speeds_of(item, None if heads is None else heads.path)
 
     def _build(self) -> None:
         left = QWidget()
@@ -206,6 +200,9 @@ class InstalledTab(QWidget):
         outer.addWidget(self.status_label)
 
     def _connect(self) -> None:
+        self._state.listed.connect(self._show_listed)
+        self._state.loaded_model.chosen.connect(self._show_items)
+        self._state.loaded_model.changed.connect(self._show_speeds)
         self.table.currentCellChanged.connect(lambda *_: self._choose())
         self.heads_box.currentIndexChanged.connect(lambda _: self._show_subject())
         self.draft_box.currentIndexChanged.connect(lambda _: self._show_subject())
@@ -230,7 +227,7 @@ class InstalledTab(QWidget):
                 self.table.selectRow(row)
 
     def _show_items(self) -> None:
-        rows = [cells(item, self._budget, self._loaded) for item in self.rows]
+        rows = [cells(item, self._budget, self._state.is_loaded(item)) for item in self.rows]
         self.table.show_rows(rows + [reading_cells(path) for path in self._reading])
         if self.rows and self.table.currentRow() < 0:
             self.table.selectRow(0)
@@ -272,6 +269,7 @@ class InstalledTab(QWidget):
             self.proposal.hide()
             self.details.action_button.setEnabled(False)
             return
+        self._shown_speeds = self._speeds_of(item)
         draft, adapter = self.draft_box.chosen, self.adapter_box.chosen
         proposed = None if self.heads_box.chosen is not None else self.draft_box.proposed
         self.proposal.show_proposal(item, proposed, has_card(self._budget))
@@ -283,7 +281,7 @@ class InstalledTab(QWidget):
                 self.heads_box.shape,
                 None if draft is None else draft.config,
                 None if adapter is None else adapter.shape,
-                self._speeds_of(item),
+                self._shown_speeds,
             )
         )
         self.details.action_button.setEnabled(not item.problem)
@@ -346,7 +344,7 @@ class InstalledTab(QWidget):
         item = self.chosen
         if item is None:
             return
-        is_loaded = item.path == self._loaded
+        is_loaded = self._state.is_loaded(item)
         question = (
             self.tr("Delete {0} ({1})?").format(item.title, on_disk(item.nbytes))
             if item.is_cached
@@ -361,12 +359,10 @@ class InstalledTab(QWidget):
 
     async def _remove(self, item: Installed) -> None:
         try:
-            freed = await self._library.remove(item)
+            freed = await self._state.remove(item)
         except MedusaError as error:
             self._show_problem(error_text(error))
             return
-        self._library.forget_downloads(item)
-        await self.refresh()
         self.status_label.setText(
             self.tr("{0} is deleted: {1} are free again.").format(item.title, on_disk(freed))
             if item.is_cached
@@ -422,9 +418,7 @@ class InstalledTab(QWidget):
     async def _import(self, folder: Path, loads: bool) -> None:
         problem = ""
         try:
-            async with self._imports:  # the list of folders is read, and written whole
-                await asyncio.to_thread(self._library.add_folder, str(folder))
-            await self.refresh()
+            await self._state.add(folder)
         except MedusaError as error:
             problem = error_text(error)
         is_chosen = self.table.currentRow() >= len(self.rows)

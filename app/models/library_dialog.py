@@ -24,6 +24,7 @@ from app.models.discover_tab import DiscoverTab
 from app.models.downloads_tab import DownloadsTab
 from app.models.installed_tab import InstalledTab
 from app.models.machines_tab import MachinesTab
+from app.state.library import LibraryState
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.training.gain_words import gain_text
@@ -38,9 +39,8 @@ from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
 from medusa_core.api import (
     DownloadJob,
-    Endpoints,
     Installed,
-    Library,
+    JobState,
     PairOffer,
     converting,
 )
@@ -87,26 +87,25 @@ class LibraryDialog(QDialog):
 
     def __init__(
         self,
-        library: Library,
+        state: LibraryState,
         appearance: Appearance,
         parent: QWidget | None = None,
         training: TrainDialog | None = None,
-        endpoints: Endpoints | None = None,
     ) -> None:
         super().__init__(parent)
         self.training = training
         self.setAcceptDrops(True)
         self.resize(_SIZE)
-        self.library = library
+        library = state.open()
+        assert library is not None, "there is a library"
+        self.state, self.library = state, library
         self._appearance = appearance
-        self._own_bytes = 0
-        self._device = ""
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
         self.discover = DiscoverTab(library, appearance)
-        self.installed = InstalledTab(library, appearance)
-        self.downloads = DownloadsTab(library)
+        self.installed = InstalledTab(state, library, appearance)
+        self.downloads = DownloadsTab(state, library)
         self.machines = MachinesTab(
-            endpoints or Endpoints(None), appearance, lambda: library.settings.is_offline
+            state.endpoints, appearance, lambda: library.settings.is_offline
         )
         self.tabs = QTabWidget()
         self.tabs.setUsesScrollButtons(False)  # four tabs have room, the chosen one in bold too
@@ -122,14 +121,9 @@ class LibraryDialog(QDialog):
         self.notice_label.setText(library.notice)
         appearance.changed.connect(self.restyle)
 
-    def refresh(self, own_bytes: int) -> None:
-        """Read the device's free memory and the installed models again.
-
-        Args:
-            own_bytes: Memory of the loaded model, which loading another one frees.
-        """
-        self._own_bytes = own_bytes
-        self.tasks.start(self._ask_budget())
+    def refresh(self) -> None:
+        """Read the device's free memory and the installed models again."""
+        self.update_budget()
         self.tasks.start(self.installed.refresh())
         if self.training is not None and self.training.run is not None:
             paused = self.training.run.out.name
@@ -188,7 +182,8 @@ class LibraryDialog(QDialog):
 
     def _connect(self) -> None:
         self.discover.download_requested.connect(self.download)
-        self.downloads.finished.connect(self._finished)
+        self.state.download_ended.connect(self._download_ended)
+        self.machines.changed.connect(self.state.list_endpoints)
         self.installed.load_requested.connect(self._load)
         self.machines.load_requested.connect(self._load)
         self.installed.train_button.setVisible(self.training is not None)
@@ -226,7 +221,9 @@ class LibraryDialog(QDialog):
             QCoreApplication.translate("Library", _PICKLE_QUESTION),
         )
 
-    def _finished(self, job: DownloadJob) -> None:
+    def _download_ended(self, job: DownloadJob) -> None:
+        if job.state is not JobState.READY:
+            return
         self.notice_label.setText(
             self.tr("{0} is here: load it under Installed.").format(job.pair.model)
         )
@@ -234,7 +231,9 @@ class LibraryDialog(QDialog):
 
     def _train(self, item: Installed, quant: str) -> None:
         assert self.training is not None  # by `_connect`
-        self.training.offer(item.title, str(item.path), quant, self._device, item.config)
+        self.training.offer(
+            item.title, str(item.path), quant, self.state.loaded_model.device, item.config
+        )
         self.training.show()
         self.training.raise_()
 
@@ -260,9 +259,8 @@ class LibraryDialog(QDialog):
         self.load_requested.emit(choice)
         self.close()
 
-    def use_device(self, device: str) -> None:
-        """Plan for another device; empty to select the best."""
-        self._device = device
+    def update_budget(self) -> None:
+        """Plan for the device as it is chosen now."""
         self.tasks.start(self._ask_budget())
 
     def follow_settings(self) -> None:
@@ -271,9 +269,9 @@ class LibraryDialog(QDialog):
         self.tasks.start(self.installed.refresh())
 
     async def _ask_budget(self) -> None:
-        device = self._device
+        device = self.state.loaded_model.device
         try:
-            budget = await self.library.budget(self._own_bytes, device)
+            budget = await self.state.budget()
         except MedusaError as error:
             self.notice_label.setText(error_text(error))
             return

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from PySide6.QtCore import QObject
+
 from app.i18n.engine_texts import error_text
 from app.models.plan_words import estimate_failed_words
 from app.state.tasks import Tasks
@@ -83,17 +85,19 @@ class LoadEstimate:
         on_result: Called with the answer: a forecast if the model fits, an offloading plan if
             it fits only offloaded, None if it doesn't fit.
         refuse: Called with the error if there is no answer.
+        owner: Shows the answer; once it is deleted, nothing is called.
     """
 
     def __init__(
         self,
         on_result: Callable[[LoadEstimateQuery, OutlookResult], None],
         refuse: Callable[[str], None],
+        owner: QObject | None = None,
     ) -> None:
         self._on_result = on_result
         self._refuse = refuse
         self._question: LoadEstimateQuery | None = None
-        self.tasks = Tasks()
+        self.tasks = Tasks(owner)
 
     def ask(self, question: LoadEstimateQuery | None) -> None:
         """Replace the query; None cancels it."""

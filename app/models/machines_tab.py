@@ -83,7 +83,7 @@ class MachinesTab(QWidget):
         self._endpoints = endpoints
         self._appearance = appearance
         self._is_offline = is_offline
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
         self.table = RowTable(self.tr("Other machines"), [library_text(name) for name in COLUMNS])
         self.models = RowTable(self.tr("Models of the machine"), [library_text(MODEL)])
         self.address_edit = QLineEdit()

@@ -7,16 +7,23 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from PySide6.QtCore import QObject
+
 
 class Tasks:
     """Starts coroutines on the running loop and keeps them until they end.
 
     asyncio itself refers to its tasks weakly, and reports the exception of a task only when the
     garbage collector finds it. Here an exception goes to `sys.excepthook` when the task ends.
+
+    Args:
+        owner: Once Qt deletes it, its coroutines are cancelled; None for no owner.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner: QObject | None = None) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
+        if owner is not None:
+            owner.destroyed.connect(self.cancel)
 
     @property
     def is_running(self) -> bool:

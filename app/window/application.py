@@ -52,7 +52,7 @@ from medusa_core.errors import MedusaError
 from medusa_core.server.shared_engine import SharedEngine
 
 if TYPE_CHECKING:
-    from app.window.known_models import OpenLibrary
+    from app.state.library import OpenLibrary
     from medusa_core.api import Library, RunningFile
 
 log = logging.getLogger(__name__)
@@ -325,6 +325,7 @@ async def _offer_models(application: Application) -> None:
     application.loaded_model.chosen.connect(ready.set)
     await ready.wait()
     try:
-        await application.window.models.offer_installed()
+        if application.window.models.open() is not None:
+            await application.window.models.refresh()
     except MedusaError as error:
         application.window.chat.errors.show_error(error.message, error.hint)

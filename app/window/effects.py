@@ -15,10 +15,10 @@ from app.server.server_switch import ServerSwitch
 from app.settings.hub import hub_settings
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
+from app.state.library import LibraryState
 from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.text_style import Marking
 from app.window.commands.table import CommandTable
-from app.window.known_models import KnownModels
 from medusa_core.api import JobState
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ModelEffects(QObject):
         self,
         settings: SettingsStore,
         loaded_model: LoadedModel,
-        models: KnownModels,
+        models: LibraryState,
         layers_dir: Callable[[], Path],
     ) -> None:
         """Begin.
@@ -93,11 +93,24 @@ class ModelEffects(QObject):
         settings.follow("layers", lambda _now: self._use_layers_dir())
         settings.follow("hub", self._use_hub)
         models.opened.connect(self._library_opened)
+        loaded_model.chosen.connect(self._remember_model)
 
     def _library_opened(self, library: Library) -> None:
         self._own_cache_dir = library.settings.cache_dir
         library.layers_dir = self._layers_dir()
         self._settings.apply("hub")
+
+    def _remember_model(self) -> None:
+        """Load this model at the next start, and draft for it with the same draft model."""
+        choice = self._loaded_model.choice
+        if choice.remote is not None:
+            self._settings.set(model=choice)
+            return
+        model, drafts = str(choice.model_dir), dict(self._settings.values.draft_models)
+        drafts.pop(model, None)
+        if (draft := choice.options.assistant_dir) is not None:
+            drafts[model] = str(draft)
+        self._settings.set(model=choice, draft_models=drafts)
 
     def _use_layers_dir(self) -> None:
         """An offloaded model reads its layers from this folder, where they are written anew."""

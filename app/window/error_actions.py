@@ -57,7 +57,7 @@ class ErrorActions(QObject):
         super().__init__()
         self._errors, self._loaded_model, self._settings = errors, loaded_model, settings
         self._layers_dir = layers_dir
-        self._tasks = Tasks()
+        self._tasks = Tasks(self)
         errors.failure_shown.connect(self.offer)
 
     def offer(self, card: ErrorCard, failed: Failed) -> None:

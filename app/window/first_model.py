@@ -58,7 +58,7 @@ class FirstModel(QObject):
         self._settings, self._appearance = settings, appearance
         self.card: FirstModelCard | None = None
         self._stop = threading.Event()
-        self._tasks = Tasks()
+        self._tasks = Tasks(self)
         self._arrived.connect(self._show_progress, Qt.ConnectionType.QueuedConnection)
 
     def offer_once(self) -> None:

@@ -14,13 +14,13 @@ from app.desktop.notification import DesktopNotification
 from app.desktop.notifier import Notifier
 from app.history.chat_title import title_of
 from app.settings.store import SettingsStore
-from app.window.known_models import KnownModels
+from app.state.library import LibraryState
 from medusa_core.api import JobState, resources_dir
 from medusa_core.chats.conversation import Conversation, Turn
 from medusa_core.messages import StopReason
 
 if TYPE_CHECKING:
-    from medusa_core.api import BatchJob, DownloadJob, HeadsTraining, Library
+    from medusa_core.api import BatchJob, DownloadJob, HeadsTraining
 
 LONG_ANSWER_S = 20.0
 
@@ -35,7 +35,7 @@ class JobNotices(QObject):
     """
 
     def __init__(
-        self, window: QWidget, settings: SettingsStore, chat: ChatController, models: KnownModels
+        self, window: QWidget, settings: SettingsStore, chat: ChatController, models: LibraryState
     ) -> None:
         """Begin.
 
@@ -47,10 +47,9 @@ class JobNotices(QObject):
         """
         super().__init__(window)
         self._settings = settings
-        self._states: dict[int, JobState] = {}
         self.notifier = Notifier(window, resources_dir() / "icons" / "app.svg")
         chat.ended.connect(self._answer_ended)
-        models.opened.connect(self._watch_downloads)
+        models.download_ended.connect(self._download_ended)
 
     def _answer_ended(self, conversation: Conversation, turn: Turn) -> None:
         answer = turn.answer
@@ -74,18 +73,10 @@ class JobNotices(QObject):
         title = self.tr("Heads are trained") if is_done else self.tr("A training has stopped")
         self._tell(title, run.out.name)
 
-    def _watch_downloads(self, library: Library) -> None:
-        self._states = {job.id: job.state for job in library.downloads.jobs}
-        library.downloads.subscribe(self._download_changed)
-
-    def _download_changed(self, job: DownloadJob) -> None:
-        before, self._states[job.id] = self._states.get(job.id), job.state
-        if job.state is before:
-            return
-        if job.state is JobState.READY:
-            self._tell(self.tr("A download is ready"), job.pair.model)
-        elif job.state is JobState.FAILED:
-            self._tell(self.tr("A download has failed"), job.pair.model)
+    def _download_ended(self, job: DownloadJob) -> None:
+        is_ready = job.state is JobState.READY
+        title = self.tr("A download is ready") if is_ready else self.tr("A download has failed")
+        self._tell(title, job.pair.model)
 
     def _tell(self, title: str, name: str) -> None:
         chosen = self._settings.values

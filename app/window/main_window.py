@@ -30,6 +30,7 @@ from app.insight.insight_panels import Insight
 from app.server.server_switch import MakeServer, ServerSwitch
 from app.settings.store import SettingsStore
 from app.state.chat import ChatState
+from app.state.library import LibraryState
 from app.theme.appearance import Appearance
 from app.widgets.dropping import accept_copy
 from app.widgets.typed import types_text
@@ -40,7 +41,7 @@ from app.window.error_actions import ErrorActions
 from app.window.first_model import FirstModel
 from app.window.geometry import Panels, WindowState
 from app.window.job_notices import JobNotices
-from app.window.known_models import KnownModels
+from app.window.load_questions import ask_for_gguf, offer_to_load
 from app.window.pages.registry import Pages, all_pages
 from app.window.parts import WindowParts
 from app.window.proposal import Proposal
@@ -50,7 +51,7 @@ from medusa_core.chats.presets import Presets
 from medusa_core.loading.choice import ModelChoice
 
 if TYPE_CHECKING:
-    from app.window.known_models import OpenLibrary
+    from app.state.library import OpenLibrary
     from medusa_core.api import History
 
 TITLE = "Medusa Chat"
@@ -124,9 +125,10 @@ class MainWindow(QMainWindow):
         self.chat = ChatController(state, self.page, bridge, loaded_model, appearance)
         endpoints = Endpoints(config_dir)
         loaded_model.find_keys_in(config_dir)
-        self.models = KnownModels(
-            self, loaded_model, settings, self.chat.errors, open_library, endpoints
+        self.models = LibraryState(
+            loaded_model, open_library, endpoints, lambda: settings.values.draft_models
         )
+        self.models.failed.connect(self.chat.errors.show_error)
         self.memory = MemoryWatch(self.page.strip, loaded_model)
         self.insight = Insight(
             self, self.chat, bridge, loaded_model, appearance, lambda: self.page.readable_height
@@ -297,8 +299,8 @@ class MainWindow(QMainWindow):
         self.notices.notifier.clicked.connect(self.come_to_front)
         for asker in (page.empty, page.header, self.first_model):
             asker.models_requested.connect(lambda: self.pages.open("models"))
-        page.header.gguf_requested.connect(models.ask_for_gguf)
-        page.composer.model_attached.connect(models.offer_to_load)
+        page.header.gguf_requested.connect(lambda: ask_for_gguf(self, models))
+        page.composer.model_attached.connect(partial(offer_to_load, self, models))
         page.settings_panel.measure.requested.connect(self.loaded_model.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 

@@ -14,10 +14,10 @@ from app.history.history_controller import HistoryController
 from app.insight.insight_panels import Insight
 from app.server.server_switch import ServerSwitch
 from app.settings.store import SettingsStore
+from app.state.library import LibraryState
 from app.theme.appearance import Appearance
 from app.window.commands.table import CommandTable
 from app.window.job_notices import JobNotices
-from app.window.known_models import KnownModels
 from app.window.proposal import Proposal
 from app.window.settings_exchange import SettingsExchange
 from medusa_core.api import Places, places
@@ -49,7 +49,7 @@ class WindowParts:
     appearance: Appearance
     settings: SettingsStore
     loaded_model: LoadedModel
-    models: KnownModels
+    models: LibraryState
     page: ChatPage
     chat: ChatController
     insight: Insight

@@ -14,9 +14,9 @@ from app.chat.suggestions import is_small
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import error_text
 from app.settings.store import SettingsStore
+from app.state.library import LibraryState
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
-from app.window.known_models import KnownModels
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
 
@@ -39,7 +39,7 @@ class Proposal(QObject):
     def __init__(
         self,
         page: ChatPage,
-        models: KnownModels,
+        models: LibraryState,
         loaded_model: LoadedModel,
         settings: SettingsStore,
         appearance: Appearance,
@@ -62,8 +62,8 @@ class Proposal(QObject):
         self._choice: ModelChoice | None = None
         self._bytes_per_s = 0.0
         self._has_looked = False
-        self._tasks = Tasks()
-        models.opened.connect(lambda library: library.downloads.subscribe(self._take_download))
+        self._tasks = Tasks(self)
+        models.download_changed.connect(self._take_download)
 
     def watch(self) -> None:
         """Propose a model once, as soon as a small one is loaded."""
@@ -74,7 +74,7 @@ class Proposal(QObject):
         """Download a model in the background, then offer to load it."""
         from medusa_core.api import JobState
 
-        library = self._models.open_library()
+        library = self._models.open()
         if library is None:
             return
         if self._offer != offer or self.card is None:
@@ -107,13 +107,14 @@ class Proposal(QObject):
         """Find a model to propose, unless a larger one is installed; a failure is only logged."""
         from app.models.suggestion import expected_speed, proposed
 
-        library = self._models.open_library()
+        library = self._models.open()
         if library is None or self.card is not None:
             return
         try:
-            if any(item.nbytes >= _LARGE_BYTES for item in await library.installed()):
+            await self._models.refresh()
+            if any(item.nbytes >= _LARGE_BYTES for item in self._models.installed):
                 return  # the user knows how to have larger models
-            budget = await library.budget(self._loaded_model.model_bytes)
+            budget = await self._models.budget()
             offer = proposed(library.catalog(), budget)
             if offer is None or self.card is not None:
                 return
@@ -168,16 +169,13 @@ class Proposal(QObject):
     async def _offer_to_load(self, pair: Pair) -> None:
         """Add the downloaded model to the list of installed models, and offer to load it."""
         models = self._models
-        library = models.library
-        assert library is not None  # it has fetched the model
         try:
-            installed = await library.installed()
+            await models.refresh()
         except MedusaError as error:
             self._page.errors.show_error(error.message, error.hint)
             return
-        models.list_installed(library, installed)
         names = {pair.model, f"{pair.model}/{PurePosixPath(pair.file).stem}"}
-        found = next((item for item in installed if item.name in names), None)
+        found = next((item for item in models.installed if item.name in names), None)
         self._choice = None if found is None else models.choice_at(found.path)
         if self._choice is not None and self.card is not None:
             self.card.show_ready()

@@ -8570,7 +8570,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
-    <name>KnownModels</name>
+    <name>LibraryState</name>
     <message>
         <source>{0} is a drafter for another model than {1}{2}.</source>
         <translation>{0} ist ein Entwerfer für ein anderes Modell als {1}{2}.</translation>

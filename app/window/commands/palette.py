@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state.library import LibraryState
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
 from app.widgets.matching import Entry, Provider, matching
@@ -127,6 +129,20 @@ def command_entries(table: CommandTable, words: str) -> Sequence[Entry]:
         Entry(one.label, table.action(one.name).trigger, table.shown_keys(one.name))
         for one in table.commands
         if one.name != NAME
+    ]
+    return matching(words, entries)
+
+
+def model_entries(models: LibraryState, words: str) -> Sequence[Entry]:
+    """The models that can be loaded."""
+    kind = QCoreApplication.translate("Palette", "Model")
+    entries = [
+        Entry(
+            choice.name if choice.remote is None else f"{choice.name} · {choice.note}",
+            partial(models.loaded_model.load, choice),
+            kind=kind,
+        )
+        for choice in models.choices
     ]
     return matching(words, entries)
 

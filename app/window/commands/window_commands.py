@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject
@@ -14,6 +15,7 @@ from app.window.commands.command import (
     Section,
     standard,
 )
+from app.window.load_questions import ask_for_gguf
 from app.window.parts import WindowParts
 from medusa_core.loading.state import Phase
 
@@ -93,7 +95,7 @@ class WindowCommands(QObject):
                 "open-gguf",
                 self.tr("Open a GGUF file…"),
                 section,
-                self._parts.models.ask_for_gguf,
+                partial(ask_for_gguf, self._parts.window, self._parts.models),
                 menu=230,
             ),
             AppCommand(

@@ -24,36 +24,19 @@ translate = QCoreApplication.translate
 
 
 def _make(parts: WindowParts, pages: Pages) -> LibraryDialog | None:
-    library = parts.models.open_library()
-    if library is None:
+    if parts.models.open() is None:
         return None
     from app.models.library_dialog import LibraryDialog
 
-    loaded_model, models, settings = parts.loaded_model, parts.models, parts.settings
+    settings = parts.settings
     training = _make_training(parts, pages)
-    dialog = LibraryDialog(library, parts.appearance, parts.window, training, models.endpoints)
-    tab = dialog.installed
-    dialog.machines.changed.connect(models.list_endpoints)
-    dialog.load_requested.connect(loaded_model.load)
+    dialog = LibraryDialog(parts.models, parts.appearance, parts.window, training)
+    dialog.load_requested.connect(parts.loaded_model.load)
     dialog.offline_chosen.connect(lambda on: settings.set(is_offline=on))
     dialog.settings_requested.connect(lambda: pages.open("settings", "Models"))
-    tab.listed.connect(lambda: models.list_installed(library, tab.items))
-    tab.cache_changed.connect(lambda folder: settings.set(models_dir=folder))
-    models.imported.connect(lambda: models.tasks.start(tab.refresh()))
-
-    def mark_loaded() -> None:
-        tab.mark_loaded(loaded_model.choice.model_dir)
-
-    def mark_measured() -> None:
-        loaded = loaded_model.status.loaded
-        tab.mark_measured(loaded_model.choice.heads_dir, () if loaded is None else loaded.speeds)
-
-    loaded_model.chosen.connect(mark_loaded)
-    loaded_model.changed.connect(mark_measured)
-    mark_loaded()
-    mark_measured()
+    dialog.installed.cache_changed.connect(lambda folder: settings.set(models_dir=folder))
     for effect in ("device", "layers"):
-        settings.follow(effect, lambda now: dialog.use_device(now.device))
+        settings.follow(effect, lambda _now: dialog.update_budget())
     settings.follow("hub", lambda _now: dialog.follow_settings())
     return dialog
 
@@ -85,7 +68,7 @@ def _make_training(parts: WindowParts, pages: Pages) -> TrainDialog | None:
 
 def _prepare(dialog: LibraryDialog, parts: WindowParts) -> None:
     dialog.installed.draft_box.remembered = parts.settings.values.draft_models
-    dialog.refresh(parts.loaded_model.model_bytes)
+    dialog.refresh()
 
 
 SPEC = Page(

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 
 def _make(parts: WindowParts, _pages: Pages) -> Palette:
-    from app.window.commands.palette import Palette, command_entries
+    from app.window.commands.palette import Palette, command_entries, model_entries
 
-    providers: list[Provider] = [partial(command_entries, parts.commands), parts.models.entries]
+    providers: list[Provider] = [
+        partial(command_entries, parts.commands),
+        partial(model_entries, parts.models),
+    ]
     if parts.history is not None:
         providers.append(parts.history.entries)
     return Palette(parts.appearance, parts.window, providers)

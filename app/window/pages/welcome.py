@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.window.commands.command import Section
+from app.window.load_questions import ask_for_gguf
 from app.window.pages.page import Page
 from app.window.pages.settings import folders
 from medusa_core.api import VERSION
@@ -22,7 +23,7 @@ def _make(parts: WindowParts, pages: Pages) -> WelcomeDialog:
     from app.help.welcome_dialog import WelcomeDialog
 
     looks = parts.appearance
-    model = ModelStep(parts.models.open_library(), looks)
+    model = ModelStep(parts.models.open(), looks)
     steps = (WhatStep(looks), model, FilesStep(folders(parts), looks))
     dialog = WelcomeDialog(steps, looks, parts.window)
 
@@ -39,7 +40,7 @@ def _make(parts: WindowParts, pages: Pages) -> WelcomeDialog:
 
     model.download_requested.connect(download)
     model.gguf_requested.connect(dialog.accept)
-    model.gguf_requested.connect(parts.models.ask_for_gguf)
+    model.gguf_requested.connect(lambda: ask_for_gguf(parts.window, parts.models))
     parts.settings.set(has_seen_welcome=True)
     model.look()
     return dialog

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,16 @@ import qasync
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.engine.bridge import EngineBridge
+from app.engine.loaded_model import LoadedModel
 from app.models.library_dialog import LibraryDialog
+from app.state.library import LibraryState
 from app.theme.appearance import Appearance
 from medusa_core.api import HubSettings, Library
+from medusa_core.loading.choice import ModelChoice, demo_choice
+from medusa_core.messages import Command, DrafterSpeed, ModelLoaded
 from tests.support.hub.fixtures import LoopbackHub, hub, settings
+from tests.support.messages import EXAMPLES
 from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
 
 __all__ = ["hub", "settings"]
@@ -55,9 +62,40 @@ def library(settings: HubSettings, tmp_path: Path) -> Library:
     )
 
 
+EXAMPLE = next(example for example in EXAMPLES if isinstance(example, ModelLoaded))
+
+
+class IdleEngine:
+    """An engine that executes nothing."""
+
+    is_alive = True
+
+    def submit(self, command: Command) -> None: ...
+
+    def close(self, timeout_s: float = 10.0) -> None: ...
+
+
+def state_of(library: Library) -> LibraryState:
+    """The state of a library beside the demo model, which is being loaded."""
+    bridge = EngineBridge(lambda _on_event: IdleEngine())
+    bridge.start()
+    return LibraryState(LoadedModel(bridge, demo_choice()), lambda: library)
+
+
+def show_loaded(
+    state: LibraryState, choice: ModelChoice, speeds: tuple[DrafterSpeed, ...] = ()
+) -> None:
+    """Let a model be loaded, with measured speeds."""
+    loaded_model = state.loaded_model
+    loaded_model.load(choice)
+    command = loaded_model._load.command  # type: ignore[union-attr]
+    ids = {"session_id": command.session_id, "request_id": command.request_id}
+    loaded_model._take(replace(EXAMPLE, **ids, speeds=speeds))  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def dialog(qtbot: QtBot, library: Library, appearance: Appearance) -> LibraryDialog:
-    opened = LibraryDialog(library, appearance)
+    opened = LibraryDialog(state_of(library), appearance)
     qtbot.addWidget(opened)
     opened.show()
     return opened

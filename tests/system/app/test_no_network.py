@@ -36,7 +36,8 @@ async def use(application: Application) -> int:
     window = application.window
     while window.loaded_model.status.calibrated is None:
         await asyncio.sleep(0.02)
-    await window.models.offer_installed()
+    assert window.models.open() is not None
+    await window.models.refresh()
     window.chat.send("Hello")
     while window.chat.is_busy:
         await asyncio.sleep(0.02)

@@ -25,7 +25,7 @@ from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.window.fixtures import Open
-from tests.support.window.library_fixtures import Run
+from tests.support.window.library_fixtures import Run, show_loaded, state_of
 from tests.support.window.managing import card, column, settle, until
 
 GIB = 1 << 30
@@ -166,7 +166,7 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
     async def work() -> None:
         dialog.download(PairOffer("", Pair("org/tiny-chat")))
         await until(lambda: tab.items)
-        tab.mark_loaded(tab.items[0].path)
+        show_loaded(dialog.state, ModelChoice("", tab.items[0].path))
         tab.table.selectRow(0)
         assert "loaded" in tab.table.item(0, 1).text()  # type: ignore[union-attr]
         tab.delete_button.click()
@@ -200,7 +200,7 @@ def test_without_a_network_the_recommendations_are_searched(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     nowhere = HubSettings(endpoint="http://127.0.0.1:9", cache_dir=tmp_path)
     library = Library(tmp_path / "downloads.db", tmp_path / "folders.json", nowhere)
-    dialog = LibraryDialog(library, appearance)
+    dialog = LibraryDialog(state_of(library), appearance)
     qtbot.addWidget(dialog)
     everything = column(dialog, 0)
 
@@ -242,7 +242,7 @@ def test_on_a_disk_that_cannot_be_written_the_manager_opens_and_says_so(
     (tmp_path / "file").write_text("")
     below = tmp_path / "file" / "state"
     library = Library(below / "downloads.db", below / "folders.json", settings)
-    dialog = LibraryDialog(library, appearance)
+    dialog = LibraryDialog(state_of(library), appearance)
     qtbot.addWidget(dialog)
     assert "won't be remembered" in dialog.notice_label.text()
     assert "Move the file away" not in dialog.notice_label.text()
@@ -257,7 +257,7 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
 
     async def work() -> None:
         library.change_settings(replace(settings, bytes_per_s=2 << 20))
-        assert window.models.open_library() is library
+        assert window.models.open() is library
         job = library.downloads.add(Pair("org/big"))
         await until(lambda: library.downloads.jobs[0].done_bytes > 0)
         window.settings.set(is_offline=True)

@@ -60,7 +60,8 @@ def test_the_header_lists_installed_models_and_changes_the_model(
         for repo in ("org/tiny-chat", "org/tiny-chat-medusa"):
             job = library.downloads.add(Pair(repo))
             await library.downloads.wait(job.id)
-        await window.models.offer_installed()
+        assert window.models.open() is not None
+        await window.models.refresh()
         await library.downloads.close()
 
     run(work)

@@ -114,7 +114,7 @@ def test_nothing_is_proposed_beside_a_larger_model(
     monkeypatch.setattr(proposal, "_LARGE_BYTES", 1)
 
     async def act() -> None:
-        library = window.models.open_library()
+        library = window.models.open()
         assert library is not None
         job = library.downloads.add(Pair("org/tiny-chat"))
         await library.downloads.wait(job.id)

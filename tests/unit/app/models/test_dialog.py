@@ -16,7 +16,7 @@ from medusa_core.messages import Fit
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import MIB
 from tests.support.models.tiny import random_heads
-from tests.support.window.library_fixtures import SPEC, Run
+from tests.support.window.library_fixtures import SPEC, Run, state_of
 from tests.support.window.managing import card, column, settle, until
 
 
@@ -140,7 +140,7 @@ def test_a_download_survives_the_restart_of_the_application(
 
     async def first() -> None:
         library = Library(store, store.with_name("folders.json"), slow)
-        dialog = LibraryDialog(library, appearance)
+        dialog = LibraryDialog(state_of(library), appearance)
         qtbot.addWidget(dialog)
         dialog.show()
         dialog.download(PairOffer("", Pair("org/big")))
@@ -151,7 +151,7 @@ def test_a_download_survives_the_restart_of_the_application(
 
     async def second() -> None:
         library = Library(store, store.with_name("folders.json"), settings)
-        dialog = LibraryDialog(library, appearance)
+        dialog = LibraryDialog(state_of(library), appearance)
         qtbot.addWidget(dialog)
         dialog.show()
         assert dialog.downloads.jobs[0].state is JobState.DOWNLOADING

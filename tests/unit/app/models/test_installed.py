@@ -19,7 +19,7 @@ from medusa_core.messages import DrafterSpeed
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import MIB
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
-from tests.support.window.library_fixtures import OTHER, SPEC, Run
+from tests.support.window.library_fixtures import OTHER, SPEC, Run, show_loaded
 from tests.support.window.managing import card, settle, until
 
 
@@ -216,8 +216,7 @@ def test_a_measured_speed_replaces_the_estimate(run: Run, dialog: LibraryDialog)
         card(dialog, 8)
         await tab.refresh()
         (own,) = tab.rows
-        tab.mark_loaded(own.path)
-        tab.mark_measured(demo_choice().heads_dir, speeds)
+        show_loaded(dialog.state, demo_choice(), speeds)
         assert tab._speeds_of(own) == speeds
         tab.heads_box.setCurrentIndex(0)
         assert tab._speeds_of(own) == (), "without heads it is another"

@@ -22,7 +22,7 @@ from medusa_core.system.jobs.heads_gain import (
 from tests.support.jobs import FakeCommand, commands, tell
 from tests.support.models.shapes import resized
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
-from tests.support.window.library_fixtures import SPEC, Run
+from tests.support.window.library_fixtures import SPEC, Run, state_of
 from tests.support.window.managing import settle
 
 __all__ = ["commands"]
@@ -232,7 +232,7 @@ def test_trained_heads_are_listed_beside_their_model(
     commands: list[FakeCommand],
 ) -> None:
     training = TrainDialog(own, appearance)
-    manager = LibraryDialog(library, appearance, training=training)
+    manager = LibraryDialog(state_of(library), appearance, training=training)
     qtbot.addWidget(manager)
     manager.show()
     model = write_tiny(tmp_path / "tiny", SPEC)
@@ -286,7 +286,7 @@ def test_heads_that_make_answers_slower_are_not_preselected(
     heads = write_heads(tmp_path / "tiny-heads", random_heads(SPEC, 2))
     for folder in (model, heads):
         library.add_folder(str(folder))
-    opened = LibraryDialog(library, appearance)
+    opened = LibraryDialog(state_of(library), appearance)
     qtbot.addWidget(opened)
     tab = opened.installed
 

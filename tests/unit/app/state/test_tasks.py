@@ -5,6 +5,8 @@ import gc
 import sys
 
 import pytest
+from PySide6.QtCore import QObject
+from shiboken6 import delete
 
 from app.state.tasks import Tasks
 
@@ -44,6 +46,27 @@ def test_cancel_ends_all_coroutines_and_is_no_failure(monkeypatch: pytest.Monkey
         await asyncio.wait_for(tasks.wait(), 5)
         await asyncio.sleep(0)
         assert sorted(ended) == [0, 1, 2]
+
+    asyncio.run(run())
+    assert failures == []
+
+
+def test_coroutines_of_a_deleted_owner_are_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[BaseException] = []
+    monkeypatch.setattr(sys, "excepthook", lambda _kind, error, _trace: failures.append(error))
+
+    async def run() -> None:
+        owner = QObject()
+        tasks, done = Tasks(owner), list[str]()
+
+        async def work() -> None:
+            await asyncio.sleep(0)
+            done.append(owner.objectName())  # fails once it is deleted
+
+        tasks.start(work())
+        delete(owner)
+        await asyncio.wait_for(tasks.wait(), 5)
+        assert done == []
 
     asyncio.run(run())
     assert failures == []
