@@ -1,0 +1,96 @@
+"""What is installed, downloaded and loaded, without widgets."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from medusa_core.api import DownloadJob, JobState, Library, Pair
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import ModelChoice, demo_choice
+from medusa_core.messages import DrafterSpeed
+from tests.support.models.tiny import random_heads, write_heads, write_tiny
+from tests.support.window.library_fixtures import (
+    SPEC,
+    Run,
+    show_loaded,
+    state_of,
+)
+
+SPEEDS = (DrafterSpeed("none", 1.0, 548.0, 1.0, 0.0),)
+
+
+def test_imported_models_can_be_loaded_and_removed_ones_no_longer(
+    run: Run, library: Library, tmp_path: Path
+) -> None:
+    state = state_of(library)
+    assert state.open() is library
+    seen: list[int] = []
+    state.listed.connect(lambda: seen.append(len(state.installed)))
+    model = write_tiny(tmp_path / "tiny", SPEC)
+    heads = write_heads(tmp_path / "tiny-heads", random_heads(SPEC, 2))
+
+    async def work() -> None:
+        await asyncio.gather(state.add(model), state.add(heads))
+        assert sorted(seen) == [1, 2], "one after the other"
+        await state.refresh()
+        choice = state.choice_at(model)
+        assert choice == ModelChoice("tiny", model, choice.heads_dir if choice else None)
+        (item,) = (one for one in state.installed if one.path == model)
+        assert not state.is_loaded(item)
+        show_loaded(state, ModelChoice("tiny", model, heads), SPEEDS)
+        assert state.is_loaded(item)
+        assert state.speeds_of(item, heads) == SPEEDS
+        assert state.speeds_of(item, None) == ()
+        show_loaded(state, demo_choice())
+        await state.remove(item)
+        assert [one.path for one in state.installed] == [heads]
+        assert state.choice_at(model) is None
+        with pytest.raises(MedusaError):
+            await state.add(tmp_path / "nothing")
+
+    run(work)
+
+
+def test_a_file_is_imported_and_loaded_or_the_reason_is_told(
+    run: Run, library: Library, tmp_path: Path
+) -> None:
+    state = state_of(library)
+    told: list[str] = []
+    state.failed.connect(lambda message, _hint: told.append(message))
+    model = write_tiny(tmp_path / "tiny", SPEC)
+    wrong = write_heads(tmp_path / "heads", random_heads(SPEC, 2))
+
+    async def work() -> None:
+        otherwise: list[bool] = []
+        state.load_file(wrong, lambda: otherwise.append(True))
+        await state.tasks.wait()
+        assert otherwise == [True]
+        assert "heads is a drafter for another model than" in told[0]
+        state.load_file(model)
+        await state.tasks.wait()
+        assert state.loaded_model.choice.model_dir == model
+        state.load_file(wrong)
+        await state.tasks.wait()
+        assert state.loaded_model.choice.heads_dir == wrong, "now they fit the chosen model"
+
+    run(work)
+    assert len(told) == 1
+
+
+def test_the_end_of_a_download_is_told_once(qtbot: QtBot, library: Library) -> None:
+    state = state_of(library)
+    state.open()
+    changes: list[DownloadJob] = []
+    ended: list[DownloadJob] = []
+    state.download_changed.connect(changes.append)
+    state.download_ended.connect(ended.append)
+    job = DownloadJob(1, Pair("org/model"), JobState.DOWNLOADING)
+    jobs = [replace(job, state=kind) for kind in (JobState.DOWNLOADING, JobState.READY)]
+    failed = replace(job, id=2, state=JobState.FAILED)
+    for one in (*jobs, jobs[-1], failed):
+        state._take_download(one)
+    assert changes == [*jobs, jobs[-1], failed]
+    assert ended == [jobs[-1], failed]
