@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -28,7 +28,6 @@ from medusa_core.api import (
     DownloadJob,
     HeadsTraining,
     JobState,
-    Library,
     Pair,
 )
 from tests.support.window.driving import ask, wait_ready
@@ -269,23 +268,6 @@ class Job:
         return self
 
 
-class Downloads:
-    """A library with two downloads, of which one was ready before."""
-
-    def __init__(self) -> None:
-        self.downloads = self
-        ready = DownloadJob(1, Pair("org/other"), JobState.READY)
-        self.jobs = (ready, DownloadJob(2, Pair("org/tiny"), JobState.DOWNLOADING))
-        self.listeners: list[Callable[[DownloadJob], None]] = []
-
-    def subscribe(self, hear: Callable[[DownloadJob], None]) -> None:
-        self.listeners.append(hear)
-
-    def tell(self, place: int, state: JobState) -> None:
-        for hear in self.listeners:
-            hear(replace(self.jobs[place], state=state))
-
-
 def test_other_jobs_are_notified_and_a_click_raises_the_window(
     told: tuple[MainWindow, Shown],
 ) -> None:
@@ -300,17 +282,11 @@ def test_other_jobs_are_notified_and_a_click_raises_the_window(
         *("A batch is done", "Heads are trained"),
         *("A batch has stopped", "A training has stopped"),
     ]
-    library = Downloads()
-    hear = window.notices
-    hear._watch_downloads(cast(Library, library))
-    library.tell(0, JobState.READY)
-    library.tell(1, JobState.VERIFYING)
+    job = DownloadJob(2, Pair("org/tiny"), JobState.FAILED)
+    window.models.download_ended.emit(job)
     window.settings.set(names_in_notices=True)
-    library.tell(1, JobState.FAILED)
-    library.tell(1, JobState.DOWNLOADING)
-    library.tell(1, JobState.READY)
-    library.tell(1, JobState.READY)
+    window.models.download_ended.emit(replace(job, state=JobState.READY))
     assert service.notices[4:] == [
-        DesktopNotification("A download has failed", "org/tiny"),
+        DesktopNotification("A download has failed", ""),
         DesktopNotification("A download is ready", "org/tiny"),
     ]

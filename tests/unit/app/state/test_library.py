@@ -1,8 +1,10 @@
 """What is installed, downloaded and loaded, without widgets."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -80,17 +82,33 @@ def test_a_file_is_imported_and_loaded_or_the_reason_is_told(
     assert len(told) == 1
 
 
-def test_the_end_of_a_download_is_told_once(qtbot: QtBot, library: Library) -> None:
-    state = state_of(library)
+class Downloads:
+    """A library with two downloads, of which one was ready before."""
+
+    def __init__(self) -> None:
+        self.downloads = self
+        ready = DownloadJob(1, Pair("org/other"), JobState.READY)
+        self.jobs = (ready, DownloadJob(2, Pair("org/tiny"), JobState.DOWNLOADING))
+        self.listeners: list[Callable[[DownloadJob], None]] = []
+
+    def subscribe(self, listen: Callable[[DownloadJob], None]) -> None:
+        self.listeners.append(listen)
+
+    def tell(self, place: int, state: JobState) -> None:
+        for listen in self.listeners:
+            listen(replace(self.jobs[place], state=state))
+
+
+def test_the_end_of_a_download_is_told_once(qtbot: QtBot) -> None:
+    downloads = Downloads()
+    state = state_of(cast(Library, downloads))
     state.open()
-    changes: list[DownloadJob] = []
-    ended: list[DownloadJob] = []
-    state.download_changed.connect(changes.append)
-    state.download_ended.connect(ended.append)
-    job = DownloadJob(1, Pair("org/model"), JobState.DOWNLOADING)
-    jobs = [replace(job, state=kind) for kind in (JobState.DOWNLOADING, JobState.READY)]
-    failed = replace(job, id=2, state=JobState.FAILED)
-    for one in (*jobs, jobs[-1], failed):
-        state._take_download(one)
-    assert changes == [*jobs, jobs[-1], failed]
-    assert ended == [jobs[-1], failed]
+    ended: list[tuple[str, JobState]] = []
+    state.download_ended.connect(lambda job: ended.append((job.pair.model, job.state)))
+    downloads.tell(0, JobState.READY)
+    downloads.tell(1, JobState.VERIFYING)
+    downloads.tell(1, JobState.FAILED)
+    downloads.tell(1, JobState.DOWNLOADING)
+    downloads.tell(1, JobState.READY)
+    downloads.tell(1, JobState.READY)
+    assert ended == [("org/tiny", JobState.FAILED), ("org/tiny", JobState.READY)]
