@@ -32,6 +32,7 @@ def machine(target: Target) -> dict[str, str | int]:
         "model": target.name,
         **({"runner": target.runner_note} if target.runner_note else {}),
         **({"not_compiled": target.not_compiled} if target.not_compiled else {}),
+        **({"cache": note} if (note := target.plan.cache_note) else {}),
         **({"cpu_parts": parts.summary} if (parts := target.plan.cpu_parts) else {}),
     }
 

@@ -116,6 +116,14 @@ FAULTS = (
         ("test_states.py",),
     ),
     Fault(
+        "scale-of-siblings",
+        "medusa_core/runtime/kv/quantized.py",
+        "blocks.abs().amax(-1, keepdim=True) / _MOST_CODE",
+        "blocks.abs().amax((0, -1), keepdim=True) / _MOST_CODE",
+        "with 8-bit keys and values a draft changes the text: its rows share their scales",
+        ("test_quantized_cache.py",),
+    ),
+    Fault(
         "overlapping-caches",
         "medusa_core/runtime/kv/pool.py",
         "stop = min(free, rows.start + max_rows)",

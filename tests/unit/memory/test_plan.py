@@ -19,6 +19,7 @@ from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
+from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.runner.buckets import ROW_BUCKETS
 from medusa_core.system.resources import demo_model_dir
 from tests.support.models.tiny import TinySpec, random_heads, write_heads, write_tiny
@@ -297,3 +298,23 @@ def test_a_requested_format_is_kept_in_the_recommendation(
     )
     assert int(str(packed["kv_bytes"])) < int(str(usual["kv_bytes"]))
     assert packed["weights_bytes"] == usual["weights_bytes"]
+
+
+def test_a_requested_context_that_does_not_fit_takes_a_smaller_cache_and_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    llama = ("plan", "llama-3.1-8b", "--quant", "nf4-dq", "--vram-gib", "8", "--json", *ALONE)
+    shorter = plan(capsys, *llama)  # nobody asked for this context
+    assert (shorter["cache_type"], shorter["cache_note"]) == ("bf16", "")
+    found = plan(capsys, *llama, "--context", "10240")
+    assert (found["cache_type"], found["verdict"]) == ("q8_0", "tight")
+    assert "otherwise 10,240 tokens don't fit" in str(found["cache_note"])
+    kept = plan(capsys, *llama, "--context", "10240", "--cache-type", "bf16")
+    assert (kept["cache_type"], kept["verdict"], kept["cache_note"]) == ("bf16", "no", "")
+    rows = whole_rows(10240)
+    assert kept["kv_bytes"] == rows * 32 * 2 * 8 * 128 * 2
+    assert found["kv_bytes"] == rows * 32 * 2 * 8 * (128 + 4 * 2)
+    chosen = plan(capsys, *llama, "--context", "4096", "--cache-type", "q8_0")
+    assert (chosen["cache_type"], chosen["cache_note"]) == ("q8_0", "KV cache q8_0")
+    assert main([*llama, "--cache-type", "f16"]) == 1
+    assert "is bf16, not f16" in capsys.readouterr().err

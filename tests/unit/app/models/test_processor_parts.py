@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.models import details as details_module
 from app.models.details import Details
 from app.models.library_dialog import LibraryDialog
 from app.models.load_estimate import HostPlaces
@@ -17,7 +18,7 @@ from medusa_core.memory import probe
 from medusa_core.memory.budget import GIB, cuda_budget
 from medusa_core.memory.estimate import ReadRate
 from medusa_core.memory.placement import OffloadRoom
-from medusa_core.messages import CpuParts, Fit, HeadsShape, LoadOptions
+from medusa_core.messages import CpuParts, Fit, HeadsShape, LoadOptions, WeightFormats
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import until
 
@@ -61,6 +62,33 @@ def test_a_model_larger_than_a_card_is_shared_with_the_processor(
         details.place_box.setCurrentIndex(words_of(details).index("nothing"))
         await asyncio.sleep(0)
         assert details.choice.plan.fit is Fit.NO
+
+    run(work)
+
+
+def test_the_type_of_the_cache_is_chosen_and_an_automatic_one_is_named(
+    run: Run, dialog: LibraryDialog
+) -> None:
+    details = dialog.discover.details
+    subject = Subject("8B", "", shape_config("llama-3.1-8b"), HeadsShape())
+
+    async def work() -> None:
+        details.set_budget(CARD)
+        details.show_subject(subject)
+        found = {}
+        for cache in ("", details_module._UNQUANTIZED, "q8_0"):
+            details.choose(WeightFormats("nf4-dq", cache=cache), 8192)
+            assert details.choice is not None
+            found[cache] = details.choice
+            words = details.verdict_label.text()
+            assert ("KV cache in 8 bits" in words) == details.choice.plan.shrinks_cache
+        automatic, plain, small = found.values()
+        assert [one.plan.cache_type for one in found.values()] == ["q8_0", "bf16", "q8_0"]
+        assert automatic.plan.shrinks_cache
+        assert [one.formats.cache for one in found.values()] == ["", "bf16", "q8_0"]
+        assert automatic.plan.kv_bytes == small.plan.kv_bytes < 0.6 * plain.plan.kv_bytes
+        details.choose(plain.formats, 8192)  # as it was stored
+        assert details.cache_box.currentData() == details_module._UNQUANTIZED
 
     run(work)
 
