@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QInputDialog
 from app.i18n.engine_texts import error_text
 from app.i18n.setting_texts import setting_text
 from app.settings.editors import Choose, Editor
+from app.state.tasks import Tasks
 from medusa_core.api import DeviceOffer
 from medusa_core.errors import ClusterError
 from medusa_core.messages import CLUSTER, cluster_of
@@ -29,7 +30,7 @@ class DeviceBox(QComboBox):
     def __init__(self, choose: Choose) -> None:
         super().__init__()
         self._device = ""
-        self._filling: asyncio.Task[None] | None = None
+        self.tasks = Tasks(self)
         self.editor = Editor(self, self._show)
         self.setAccessibleName(self.tr("Run on"))
         self.addItem(self.tr("Automatic"), "")
@@ -38,8 +39,8 @@ class DeviceBox(QComboBox):
 
     def ask(self) -> None:
         """Look what there is; the list follows."""
-        if self._filling is None or self._filling.done():
-            self._filling = asyncio.ensure_future(self._fill())
+        if not self.tasks.is_running:
+            self.tasks.start(self._fill())
 
     def offer(self, offers: tuple[DeviceOffer, ...]) -> None:
         """Show what there is; a device that is gone stays in the list, so that it can be left."""

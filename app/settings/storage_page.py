@@ -39,7 +39,7 @@ class StoragePage(QWidget):
             appearance: Sizes.
         """
         super().__init__()
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
         self._folders = dict(folders)
         self.size_labels: dict[Path, QLabel] = {}
         scale = appearance.scale

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import error_text
+from app.state.tasks import Tasks
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.live_label import LiveLabel
 from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
@@ -30,7 +31,7 @@ class TokenBox(QWidget):
     def __init__(self, settings: HubSettings) -> None:
         super().__init__()
         self._settings = settings
-        self._work: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(self)
         self.edit = QLineEdit()
         self.edit.setEchoMode(QLineEdit.EchoMode.Password)
         self.edit.setAccessibleName(self.tr("Hub token"))
@@ -96,9 +97,7 @@ class TokenBox(QWidget):
         self._show_state()
 
     def _check(self) -> None:
-        task = asyncio.ensure_future(self._ask(self.edit.text().strip() or self._settings.token))
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        self._tasks.start(self._ask(self.edit.text().strip() or self._settings.token))
 
     async def _ask(self, token: str) -> None:
         self.note.setText(self.tr("Asking Hugging Face…"))

@@ -45,7 +45,7 @@ class LibraryState(QObject):
         changed: Other models can be loaded: see `choices`.
         download_changed: A download (a `DownloadJob`) has made progress or has another state.
         download_ended: A download is ready, or has failed.
-        failed: Message and hint of an error.
+        failed: Message and hint (templates with their values) of an error.
     """
 
     opened = Signal(object)
@@ -53,7 +53,7 @@ class LibraryState(QObject):
     changed = Signal()
     download_changed = Signal(object)
     download_ended = Signal(object)
-    failed = Signal(str, str)
+    failed = Signal(object, object)
 
     def __init__(
         self,

@@ -8570,21 +8570,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
-    <name>LibraryState</name>
-    <message>
-        <source>{0} is a drafter for another model than {1}{2}.</source>
-        <translation>{0} ist ein Entwerfer für ein anderes Modell als {1}{2}.</translation>
-    </message>
-    <message>
-        <source>It is listed now: load its model with it under Models.</source>
-        <translation>Er ist jetzt aufgeführt: Laden Sie sein Modell mit ihm unter Modelle.</translation>
-    </message>
-    <message>
-        <source>Model</source>
-        <translation>Modell</translation>
-    </message>
-</context>
-<context>
     <name>LayerStrip</name>
     <message>
         <source>Layers</source>
@@ -9050,6 +9035,17 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>LibraryState</name>
+    <message>
+        <source>{0} is a drafter for another model than {1}{2}.</source>
+        <translation>{0} ist ein Entwerfer für ein anderes Modell als {1}{2}.</translation>
+    </message>
+    <message>
+        <source>It is listed now: load its model with it under Models.</source>
+        <translation>Er ist jetzt aufgeführt: Laden Sie sein Modell mit ihm unter Modelle.</translation>
+    </message>
+</context>
+<context>
     <name>ListModel</name>
     <message>
         <source>Heading: {0}</source>
@@ -9445,6 +9441,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} of {1}</source>
         <translation>{0} von {1}</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
     </message>
 </context>
 <context>

@@ -130,7 +130,7 @@ def test_a_cluster_is_offered_as_a_device(
     async def work() -> None:
         window.pages.open("settings", "Models")
         (box,) = window.findChildren(DeviceBox)
-        await until(lambda: box._filling is not None and box._filling.done())
+        await until(lambda: not box.tasks.is_running)
         for _ in range(2):
             box.setCurrentIndex(box.count() - 1)
             box.activated.emit(box.count() - 1)

@@ -112,7 +112,7 @@ def test_settings_take_effect_at_once_and_are_kept(
     (box,) = window.findChildren(DeviceBox)
 
     async def work() -> None:
-        await until(lambda: box._filling is not None and box._filling.done())
+        await until(lambda: not box.tasks.is_running)
         (storage,) = window.findChildren(StoragePage)
         await storage.tasks.wait()
 
