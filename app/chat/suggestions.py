@@ -8,7 +8,11 @@ from medusa_core.messages import ModelLoaded
 
 SMALL_PARAMETERS = 400_000_000  # models below repeat themselves and get most facts wrong
 
-# Each asked ten times of the model that it is shown with; see docs/performance.md.
+# Each was answered ten times by the model that it is shown with: medusa batch --rule sample
+# --temperature 0.4 --repetition-penalty 1.1 --seed 1 to 10 (the defaults of new chats), top-p 0.95.
+# Within 700 tokens SmolLM2 ended 9 of 10 bear stories and all other answers of SMALL, and no
+# phrase of six words came five times. At 0.3 and 1.05 six of ten bear stories loop, at 0.7 and 1.1
+# four don't end.
 DEMO = (
     "Write a bedtime story about a small bear.",
     "Who are you?",
