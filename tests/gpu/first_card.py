@@ -176,6 +176,9 @@ def measure_steps(device: Device, formats: str) -> dict[str, object]:
     found = print_steps(seconds, target.weights_bytes)
     print(f"a sampled step of 16 rows: {sampled * 1e3:.3f} ms")
     found |= {"sampled step of 16 rows": sampled}
+    found |= compare_launches(
+        target, device.device, lambda: device.median_s(lambda: verify(trees[16]).argmax(-1).cpu())
+    )
     if not device.is_dry:
         plan, most = target.plan, torch.cuda.max_memory_allocated(device.device)
         planned = plan.weights_bytes + plan.kv_bytes + plan.scratch_bytes + plan.runtime_bytes
@@ -183,6 +186,40 @@ def measure_steps(device: Device, formats: str) -> dict[str, object]:
         found |= {"most memory": most, "planned": planned}
         found |= print_prediction(device, target.weights_bytes, seconds)
     return found
+
+
+def compare_launches(
+    target: Target, device: torch.device, seconds: Callable[[], float]
+) -> dict[str, object]:
+    """Print how kernels are launched by their times, and a step so and as by default.
+
+    Args:
+        target: Its runner is left with the default launches.
+        device: Its card.
+        seconds: Measures a step.
+    """
+    from medusa_core.runtime.runner.static import StaticRunner
+    from medusa_core.system.native.cuda import MAX_SPLITS
+    from medusa_core.system.native.cuda.tuning import stored_choices
+
+    runner = target.runner
+    if not isinstance(runner, StaticRunner) or runner._fused is None:
+        print("launches: the kernels of this model aren't tuned")
+        return {}
+    choices = stored_choices(device)
+    for shape, choice in choices.items():
+        times = f"{choice.default_s * 1e6:9.1f} us, {choice.chosen_s * 1e6:9.1f} by {choice.launch}"
+        print(f"{shape:40} by default {times}")
+    with torch.inference_mode():
+        tuned_s = seconds()
+        for layer, _ in runner._fused.linears:
+            layer.launch = layer.launches[0]
+        runner._fused.splits = MAX_SPLITS
+        runner.tap(runner.taps)  # drops the graphs
+        default_s = seconds()
+    print(f"a step of 16 rows: by default {default_s * 1e3:.3f} ms, tuned {tuned_s * 1e3:.3f} ms")
+    gains = {shape: choice.gain for shape, choice in choices.items()}
+    return {"default launches": default_s, "tuned launches": tuned_s, "gains": gains}
 
 
 def print_prediction(

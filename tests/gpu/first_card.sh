@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # For the day a card is at hand: what it is, whether our kernels are right, how fast it copies, T(n)
-# of a random 7B beside plan and prediction, the GPU tests.
+# of a random 7B beside plan and prediction, by default and by tuned launches, the GPU tests.
 #
 #     tests/gpu/first_card.sh [--dry-run] [RESULTS]
 #
@@ -73,7 +73,7 @@ part "greedy tokens with and without drafts" 110 "${measure[@]}" greedy "${dry[@
 part "our kernels' times" 90 "${measure[@]}" kernels "${dry[@]}"
 part copies 40 "${measure[@]}" copies "${dry[@]}"
 part "T(n) of torch's float16 linear layers" 40 "${measure[@]}" linears "${dry[@]}"
-part "T(n) of the engine, Q4_K" 100 "${measure[@]}" gguf "${dry[@]}"
+part "T(n) of the engine, Q4_K, and launches" 110 "${measure[@]}" gguf "${dry[@]}"
 part "T(n) of the engine, nf4" 100 "${measure[@]}" nf4 "${dry[@]}"
 part "T(n) of the engine, fp16" 60 "${measure[@]}" fp16 "${dry[@]}"
 

@@ -7,7 +7,7 @@ as in a step, for one row and for a tree; attention over a long conversation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
 
 import torch
@@ -35,9 +35,9 @@ def tune_launches(fused: FusedDecoder, context_tokens: int) -> None:
         shape = f"{layer.shape}, activated" if activation else layer.shape
         groups.setdefault(shape, []).append((layer, activation))
     candidates = [_of_products(fused, shape, group) for shape, group in groups.items()]
-    attend = fused.attention_work(min(_MEASURED_KEYS, context_tokens))
+    attend = cache(partial(fused.attention_work, min(_MEASURED_KEYS, context_tokens)))
     of_attention = Candidates(
-        fused.attention_shape, SPLITS, lambda launch: partial(attend, *launch)
+        fused.attention_shape, SPLITS, lambda launch: partial(attend(), *launch)
     )
     chosen = tune([*candidates, of_attention], fused.device)
     for shape, group in groups.items():

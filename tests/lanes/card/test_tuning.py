@@ -24,9 +24,10 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import cuda
-from medusa_core.system.native.cuda import tuning
+from medusa_core.system.native.cuda import MAX_SPLITS, tuning
 from medusa_core.system.native.cuda.tuning import Candidates, Launch, tune
 from medusa_core.system.resources import calibrations_dir
+from tests.gpu.first_card import compare_launches
 from tests.support.card.card import fake_cuda
 from tests.support.card.host_kernels import HostKernels
 from tests.support.models.gguf_files import write_as_gguf
@@ -202,12 +203,14 @@ def test_a_model_is_launched_as_is_fastest_and_drafts_change_no_bit(
 
     with fake_cuda(capability, kernels=kernels) as card, torch.inference_mode():
         with card.waiting(), patch.object(cuda, "median_seconds", last_is_fastest):
-            runner = load_target(path, None, LoadOptions(device="cuda")).runner
+            target = load_target(path, None, LoadOptions(device="cuda"))
+        runner = target.runner
         assert isinstance(runner, StaticRunner)
-        assert runner._fused is not None
-        assert runner._fused.splits == 8
-        launches = {layer.launch for layer, _ in runner._fused.linears}
-        assert launches == {(DOT_LAUNCHES if capability < (7, 0) else MMA_LAUNCHES)[-1]}
+        fused = runner._fused
+        assert fused is not None
+        launches = DOT_LAUNCHES if capability < (7, 0) else MMA_LAUNCHES
+        assert {layer.launch for layer, _ in fused.linears} == {launches[-1]}
+        assert fused.splits == 8
         found = []
         for count in (1, 11):
             kv = runner.new_cache(64)
@@ -216,6 +219,9 @@ def test_a_model_is_launched_as_is_fastest_and_drafts_change_no_bit(
             found.append(runner.verify(PlacedTree(tree, kv)).cpu()[0])
         assert torch.equal(found[0], found[1])
         (check,) = (one.run() for one in machine_checks() if one.name == "Kernels for cards")
+        compared = compare_launches(target, DEVICE, lambda: float(fused.splits))
+        assert {layer.launch for layer, _ in fused.linears} == {launches[0]}
+    assert (compared["tuned launches"], compared["default launches"]) == (8, MAX_SPLITS)
     assert "Launched otherwise than by default, they are faster for " in check.message
     assert "30%" in check.message or "20%" in check.message
     assert "q4_0 64 x 96: launch " in caplog.text

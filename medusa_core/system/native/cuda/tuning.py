@@ -82,7 +82,7 @@ def tune(candidates: Sequence[Candidates], device: torch.device) -> dict[str, La
     Returns:
         Launches that aren't the default, by shape.
     """
-    stored, began = _stored(device), time.perf_counter()
+    stored, began = stored_choices(device), time.perf_counter()
     found = {}
     for each in candidates:
         if each.shape not in stored:
@@ -90,7 +90,7 @@ def tune(candidates: Sequence[Candidates], device: torch.device) -> dict[str, La
             found[each.shape] = _choose(each, device, ends)
     if found:
         _store(device, found)
-        stored = _stored(device)
+        stored = stored_choices(device)
         log.info("chose launches in %.2f s", time.perf_counter() - began)
         if lost := found.keys() - stored.keys():
             log.warning("launches that can't be kept aren't used: %s", ", ".join(sorted(lost)))
@@ -107,7 +107,7 @@ def tune(candidates: Sequence[Candidates], device: torch.device) -> dict[str, La
 
 def tuning_note(device: torch.device) -> str:
     """Return which launches were chosen on a card so far, for people; empty if none were."""
-    choices = _stored(device)
+    choices = stored_choices(device)
     faster = {shape: choice for shape, choice in choices.items() if choice.gain > 0}
     if not choices:
         return ""
@@ -129,10 +129,10 @@ def _choose(candidates: Candidates, device: torch.device, ends: float) -> Choice
     default, *_ = launches = candidates.launches
     if time.perf_counter() >= ends:
         return Choice(default, 0.0, 0.0)
-    works = [candidates.work(launch) for launch in launches]
     try:
+        works = [candidates.work(launch) for launch in launches]
         medians = cuda.median_seconds(works, device, _REPEATS, ends)
-    except RuntimeError as error:  # a graph that the driver can't record
+    except RuntimeError as error:  # too little memory, or a graph that the driver can't record
         log.warning("launches of %s can't be measured: %s", candidates.shape, error)
         return Choice(default, 0.0, 0.0)
     best = min(range(len(launches)), key=medians.__getitem__)
@@ -141,14 +141,14 @@ def _choose(candidates: Candidates, device: torch.device, ends: float) -> Choice
     return Choice(launches[best], medians[0], medians[best])
 
 
-def _stored(device: torch.device) -> dict[str, Choice]:
+def stored_choices(device: torch.device) -> dict[str, Choice]:
     """Return the choices of earlier starts on this card, with this driver and these kernels."""
     return _files().load(_key(device), _WHAT, _read) or {}
 
 
 def _store(device: torch.device, found: dict[str, Choice]) -> None:
     """Keep choices beside those that another process has stored meanwhile."""
-    choices = found | _stored(device)
+    choices = found | stored_choices(device)
     shapes = {shape: [list(each.launch), *each[1:]] for shape, each in choices.items()}
     facts = {"card": cuda.name(device), "driver": cuda.driver_version()}
     _files().save(_key(device), _WHAT, {**facts, "kernels": _kernels_hash(), "shapes": shapes})
