@@ -104,7 +104,7 @@ def background_work_is_brief() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def random_targets_are_trusted() -> Iterator[None]:
-    """Their chat template needs no process of its own; see `trusted_template`."""
+    """Render templates of random targets in this process; see `trusted_template`."""
     tiny = sys.modules.get("tests.support.models.tiny")
     with nullcontext() if tiny is None else tiny.trusted_template():
         yield
@@ -209,7 +209,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say which lanes were left out, which real models are missing, and which ties there were."""
+    """Print the skipped lanes, the missing real models, and the ties that occurred."""
     if any(Path(arg).resolve() == TESTS for arg in config.args):
         for lane, content in skipped_lanes(config).items():
             terminalreporter.write_line(f"left out: {content} (run with --lane {lane})")

@@ -45,7 +45,7 @@ class OffloadRow:
 def accelerate_row(
     shape: str, folder: Path, memory_bytes: int, num_tokens: int, on_timed: OnTimed
 ) -> OffloadRow:
-    """Let Accelerate write a few tokens, layers without room in memory on the disk.
+    """Generate a few tokens by Accelerate, with layers without room in memory on the disk.
 
     Args:
         shape: Name of a shape.

@@ -76,7 +76,7 @@ class Held:
 
 
 def write_chats(path: Path, num_chats: int) -> None:
-    """Write a history of so many chats, named `c0`, `c1`, ..."""
+    """Write a history of the given number of chats, named `c0`, `c1`, ..."""
     history = History(path)
     for chat in range(num_chats):
         name, parent = f"c{chat}", None
@@ -112,7 +112,7 @@ def open_window(folder: Path) -> Iterator[MainWindow]:
 def switch(
     window: MainWindow, chats: Iterator[str], num_switches: int, *, asks: bool = False
 ) -> None:
-    """Open so many chats, and lay each out as a whole.
+    """Open the given number of chats, and lay each out completely.
 
     Args:
         window: The window.
@@ -173,7 +173,7 @@ def _wait(is_so: Callable[[], bool]) -> None:
 
 
 def main() -> int:
-    """Measure, and print a line every so many switches."""
+    """Measure, and print a line at intervals of switches."""
     options = argparse.ArgumentParser(
         prog="python -m tests.benchmarks.chat_switches", description=__doc__
     )

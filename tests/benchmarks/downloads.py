@@ -45,7 +45,7 @@ def main() -> int:
 
 
 async def _warm_up(hub: LoopbackHub) -> None:
-    """Let the server hash its files, which a Hub did long ago, and the libraries be imported."""
+    """Request each file once, so that the server has hashed it and libraries are imported."""
     from medusa_core.hub.listing import list_repo
 
     await asyncio.to_thread(list_repo, HubSettings(endpoint=hub.endpoint), "org/model")

@@ -107,7 +107,7 @@ def measure_offload(
 
 
 def streamed_table(found: OffloadSteps) -> str:
-    """For people."""
+    """Format the figures for people."""
     one = found.ours["1"]
     rates = (found.read_gb_per_s, found.plain_reader_gb_per_s)
     took = (found.prefill_s, found.load_s)

@@ -151,7 +151,7 @@ def simulate(
 
 
 def simulation_text(found: Simulation) -> str:
-    """For people."""
+    """Format the figures for people."""
     speeds = ", ".join(f"{name} {speed:.2f}" for name, speed in found.tokens_per_s.items())
     lines = [
         f"a simulation: drafts are right as often as {found.oracle}'s published heads",

@@ -46,7 +46,7 @@ class Contestant:
 
 
 def main() -> None:
-    """Let servers that run already answer the same conversations."""
+    """Let running servers answer the same conversations."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks.server_speed", description=__doc__
     )

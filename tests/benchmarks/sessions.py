@@ -85,7 +85,7 @@ def _tokens_per_s(target: Target, placed: Sequence[PlacedTree]) -> float:
 
 
 def sessions_text(report: SessionsReport) -> str:
-    """For people."""
+    """Format the figures for people."""
     one, together = report.tokens_per_s["one"], report.tokens_per_s["together"]
     return (
         f"one conversation: {one:.2f} tokens/s\n"

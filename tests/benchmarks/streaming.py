@@ -90,7 +90,7 @@ class StreamingProbe:
         }
 
     def _open_panels(self) -> None:
-        """Open all panels, each in a window of its own, so that all of them are seen."""
+        """Open all panels in windows of their own, so that all of them are visible."""
         insight = self._app.window.insight
         insight.open_tree()
         insight.open_steps()

@@ -20,7 +20,7 @@ MEANT = f"If this change means to compute that, `{RECORD} --overwrite FAMILY` re
 
 
 def compiled_cases() -> Iterator[object]:
-    """Every model with each instruction set; all but the one that this CPU prefers are slow."""
+    """Return every model with each instruction set; all but the preferred one are slow."""
     here = golden.sets_of_this_cpu()
     built = {path.stem for path in (native_dir() / system_name()).glob(f"*{library_suffix()}")}
     recorded = {path.stem for path in golden.BITS_FOLDER.glob("*.json")}

@@ -62,7 +62,7 @@ def plain_run(load: LoadTarget) -> PlainRun:
 
 
 def turns(grid: Sequence[object]) -> Any:
-    """Every drafter with each turn of a grid; all but one are slow."""
+    """Return every drafter with each member of a grid by turns; all but one are slow."""
     return pytest.mark.parametrize(("drafter", "turn"), by_turns(DRAFTERS, list(range(len(grid)))))
 
 

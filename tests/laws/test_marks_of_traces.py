@@ -84,7 +84,7 @@ class ScriptedRunner(Runner):
         return self._honest.new_cache(capacity, memory)
 
     def tap(self, layers: Sequence[int]) -> None:
-        """Its states are places."""
+        """Return states that are positions in the text."""
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         ((tree, kv, *_),) = placed
@@ -121,7 +121,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def emit(
     target: Target, document: str, settings: GenerateSettings, seed: int
 ) -> tuple[list[StepDone], list[StepTrace], GenerationDone]:
-    """Let the target write a document, drafted by an oracle."""
+    """Decode a document with an oracle as drafter, and return its events."""
     prompt = target.tokenizer.encode_prompt(target.template.render(user_says("write")))
     script = [*prompt, *target.tokenizer.encode_within(document), 1]
     size = target.config.vocab_size

@@ -94,7 +94,7 @@ def shaped_trial(target: Target, shaped: Shaped, rule: RuleSpec | None = None) -
 
 
 def tokens_stay_the_same(trial: Trial) -> None:
-    """Laws 1 and 2."""
+    """Check laws 1 and 2."""
     truth, plain = trial.truth(), trial.plain()
     for seed in SEEDS:
         drafter = oracle_spec(truth, seed)

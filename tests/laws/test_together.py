@@ -161,7 +161,7 @@ class EngineHere:
         self.executor.handle(LoadModel("", "load", demo_model_dir(), demo_heads_dir()))
 
     def answer(self, requests: Sequence[Generate]) -> dict[str, GenerationDone]:
-        """Let the engine answer all requests at once."""
+        """Let the engine answer all requests at once, and return their events."""
         for request in requests:
             self.executor.handle(request)
         while self.executor.has_work:

@@ -164,7 +164,7 @@ class Passes:
 
     @property
     def digests(self) -> dict[str, str]:
-        """By pass, a digest of all bits."""
+        """Return a digest of all bits by pass."""
         return {
             name: hashlib.sha256(
                 states.contiguous().numpy().tobytes()
@@ -175,7 +175,9 @@ class Passes:
 
     @property
     def projections(self) -> dict[str, np.ndarray]:
-        """By pass, few numbers of each row that change with any of it; the largest ones last."""
+        """Return projections of each row by pass, which change with any of its numbers; the largest
+        ones last.
+        """
         found = {}
         for name, states in self.states.items():
             logits = self.logits[name].double().numpy()
@@ -275,7 +277,7 @@ def computing_with(instruction_set: str) -> Iterator[None]:
 def differences(
     found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray], tolerance: float = EXACT
 ) -> list[str]:
-    """Say which passes differ by more than a part of the largest number, and by how much."""
+    """Return which passes differ by more than a share of the largest number, and by how much."""
     if found.keys() != wanted.keys():
         return [f"passes {sorted(found)} instead of {sorted(wanted)}"]
     lines = []
@@ -323,7 +325,7 @@ def variants_of(family: str) -> tuple[Variant, ...]:
 
 @functools.cache
 def recorded_projections(family: str) -> dict[str, dict[str, np.ndarray]]:
-    """By variant and pass."""
+    """Return recorded projections by variant and pass."""
     recorded: dict[str, dict[str, np.ndarray]] = {}
     with np.load(FOLDER / f"{family}.npz") as arrays:
         for key in arrays:
@@ -333,6 +335,6 @@ def recorded_projections(family: str) -> dict[str, dict[str, np.ndarray]]:
 
 
 def recorded_bits(instruction_set: str) -> dict[str, dict[str, dict[str, str]]]:
-    """By variant, weight format and pass; empty if none were recorded."""
+    """Return recorded digests by variant, weight format and pass; empty if none were recorded."""
     path = BITS_FOLDER / f"{instruction_set}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

@@ -68,7 +68,7 @@ def _set_weights(file: Path) -> None:
 
 
 def recorded_drafts() -> dict[str, Drafts]:
-    """By kind of heads; empty if none were recorded."""
+    """Return recorded drafts by kind of heads; empty if none were recorded."""
     return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 

@@ -85,7 +85,7 @@ def target() -> Target:
 
 
 def cases(drafters: tuple[str, ...]) -> Iterator[Case]:
-    """Every prompt × drafter × rule × seed."""
+    """Return all combinations of prompts, drafters, rules and seeds."""
     for prompt, drafter, (rule, seed) in itertools.product(PROMPTS, drafters, RULES):
         yield Case(prompt, drafter, rule, seed)
 

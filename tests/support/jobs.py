@@ -11,7 +11,7 @@ from medusa_core.system.jobs.heads_training import HeadsTraining
 
 
 class FakeCommand:
-    """A command that does nothing by itself."""
+    """Command without effects."""
 
     started: list["FakeCommand"]
 

@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 
 def places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Every place in a value, the whole first."""
+    """Return every position in a value, the whole first."""
     yield path
     keys = (
         value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()

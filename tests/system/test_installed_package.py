@@ -11,7 +11,7 @@ from medusa_core.system.resources import import_places, models_dir, program_root
 
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This program as an installed package."""
+    """Install this program as a package."""
     folder = tmp_path / "medusa_core" / "_resources"
     folder.mkdir(parents=True)
     monkeypatch.setattr(resources, "_PACKED", folder)

@@ -77,5 +77,5 @@ def text_arguments(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def has_words(template: str) -> bool:
-    """Whether a template has words of its own, beside its values."""
+    """Return whether a template has words besides its values."""
     return any(char.isalpha() for char in _FIELD.sub("", template))

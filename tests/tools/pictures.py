@@ -98,7 +98,7 @@ def _taken(folder: Path, model: Path, program: Path | None) -> Iterator[Path]:
 
 
 def _made_by(tool: str, of: Path, picture: Path) -> Path:
-    """A picture that a tool takes in a process of its own."""
+    """Return a picture that a tool takes in a separate process."""
     subprocess.run([sys.executable, "-m", f"tests.tools.{tool}", str(of), str(picture)], check=True)
     return picture
 
@@ -126,7 +126,7 @@ def _channels(colours: npt.NDArray[np.uint32]) -> Colours:
 
 
 def _nearest(colours: Colours, palette: Colours) -> npt.NDArray[np.uint8]:
-    """For each colour the place of the nearest one in the palette: [colours]."""
+    """Return the palette index of the nearest colour for each colour. [colours]"""
     parts = [
         ((colours[at : at + _AT_ONCE, None] - palette) ** 2).sum(-1).argmin(1)
         for at in range(0, len(colours), _AT_ONCE)

@@ -285,7 +285,7 @@ def _check_green(root: Path, paths: Sequence[str], jobs: int) -> None:
 
 
 def pytest_configure() -> None:
-    """Let Hypothesis stop at the first failure; runs of pytest have this module as a plugin.
+    """Stop Hypothesis at the first failure; runs of pytest load this module as a plugin.
 
     It would seek the smallest example otherwise, which takes minutes.
     """

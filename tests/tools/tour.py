@@ -342,7 +342,7 @@ class Tour:
         return {picture.screen for picture in self._pictures}
 
     async def _visit_server(self) -> None:
-        """The server, with requests of a program that this is itself."""
+        """Show the server dialog, with requests that this program sends."""
         window = self._app.window
         window.settings.set(server_port=float(_free_port()))
         window.pages.open("server")

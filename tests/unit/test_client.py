@@ -243,7 +243,7 @@ def test_commands_reach_the_engine_unchanged() -> None:
             self.commands.append(command)
 
         def close(self, timeout_s: float = 10.0) -> None:
-            """Nothing to end."""
+            """Do nothing."""
 
     async def work() -> None:
         engine = Silent()

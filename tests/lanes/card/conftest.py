@@ -17,7 +17,7 @@ Folders = dict[str, tuple[Path, Path]]
 
 @pytest.fixture(autouse=True, scope="session")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Without it torch refuses tensors on a card that it wasn't built for."""
+    """Register a device guard, without which torch refuses tensors on a card."""
     compiler = system_compiler()  # ziglang's libraries have another C++ standard library
     if compiler is None:
         pytest.skip("The fake card needs a C++ compiler: apt-get install g++.")

@@ -105,7 +105,7 @@ class FakeStream:
     """A stream of a card that computes nothing."""
 
     def wait_stream(self, other: "FakeStream") -> None:
-        """Nothing runs there."""
+        """Do nothing, as no work runs on the stream."""
 
 
 class FakeGraph:

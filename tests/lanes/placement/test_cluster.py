@@ -95,7 +95,7 @@ def divided(folders: Folders) -> Divided:
 
 
 def check_laws(whole: Target, target: Target, drafters: Sequence[DrafterSpec], most: int) -> None:
-    """Laws 1 to 3 for some drafters, by turns with and without chance."""
+    """Check laws 1 to 3 for some drafters, in turns with and without sampling."""
     tolerance = 0.0 if isinstance(whole.runner, NativeRunner) else 1e-12
     plain = {}
     for number, spec in enumerate(drafters):
@@ -310,7 +310,7 @@ def moves_of(target: Target) -> list[Move]:
 
 
 def decode_for_long(target: Target) -> None:
-    """Let stages be known by their passes."""
+    """Decode a long answer, whose passes measure the stages."""
     decode(target, replace(plainly(SETTINGS), banned=(*target.eos_token_ids,)), MESSAGES)
 
 

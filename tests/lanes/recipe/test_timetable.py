@@ -16,7 +16,7 @@ PACE = 10_000.0  # tokens of pretraining a second, as the machine of the demo mo
 
 
 class Machine:
-    """Does stages of a recipe at a pace, by a clock of its own."""
+    """Fake machine that runs stages of a recipe at a pace, by its own clock."""
 
     def __init__(self, folder: Path, rate: float, **slowness: float) -> None:
         self.now_s = 1000.0

@@ -48,7 +48,7 @@ def check_attention(
 
 
 def is_padded(mask: Tensor) -> bool:
-    """Does torch copy this mask, to make its rows begin at aligned places?"""
+    """Return whether torch copies this mask to align its rows."""
     strides = mask.stride()
     return strides[-1] != 1 or any(stride % _PADDED_STRIDE for stride in strides[:-1])
 

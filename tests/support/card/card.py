@@ -41,7 +41,7 @@ def fake_cuda(
     kernels: Kernels | None = None,
     checks_kernels: bool = False,
 ) -> Iterator[CardMode]:
-    """Let this thread have a card while the block runs.
+    """Fake a card for this thread while the block runs.
 
     Args:
         capability: Its compute capability.
@@ -80,7 +80,7 @@ def fake_cuda(
 
 @contextmanager
 def _own_kernels(mode: CardMode, kernels: Kernels | None, checks: bool) -> Iterator[None]:
-    """Let layers find these kernels, whose launches the card counts."""
+    """Make layers use these kernels, whose launches the card counts."""
     found = None if kernels is None else _Counted(mode, kernels)
     cached = (
         *(card_linear.working_types, card_linear._works),

@@ -273,13 +273,13 @@ def _each(change: Call, value: Any) -> Any:
 
 
 def _is_view(func: Any) -> bool:
-    """Does an operation return what it was given, in another shape?"""
+    """Return whether an operation returns its input in another shape."""
     returned = [one.alias_info for one in func._schema.returns]
     return any(alias is not None and not alias.is_write for alias in returned)
 
 
 def _picks(packet: Any, args: Any) -> bool:
-    """Is the number of what is picked known to the card alone?"""
+    """Return whether the size of an indexing result is known to the card only."""
     return packet in (aten.index, aten.index_put_) and any(
         index is not None and index.dtype == torch.bool for index in args[1]
     )

@@ -278,7 +278,7 @@ class Failing:
 
 
 def ready(driver: Driver) -> None:
-    """Let a session have rows below and in its tail."""
+    """Prepare a session with offloaded rows and rows in its tail."""
     driver.run({0: 70}, decided=True)
     driver.each(0, "commit", range(70))
     driver.check()
@@ -332,7 +332,7 @@ def _put_numbers(rows: Tensor, first: int, fresh: Tensor) -> None:
 
 
 def same(one: Tensor, other: Tensor) -> bool:
-    """Are they equal to the bit?"""
+    """Return whether two tensors are equal to the bit."""
     if one.shape != other.shape or one.dtype is not other.dtype:
         return False
     rows = (part.cpu().contiguous().flatten() for part in (one, other))

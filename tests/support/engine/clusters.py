@@ -78,10 +78,10 @@ class FragileCluster:
         return {name: connection for name, connection in self.all.items() if not connection.is_lost}
 
     def close(self) -> None:
-        """Nothing is held elsewhere."""
+        """Do nothing, as no other process holds anything."""
 
     def add(self, stage: Stage) -> None:
-        """Let another stage join."""
+        """Add a stage."""
         self.all[stage.offer().name] = FragileConnection(stage)
 
 

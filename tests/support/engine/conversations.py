@@ -83,7 +83,7 @@ class Conversations:
         return generation
 
     def step(self) -> list[GenerationDone]:
-        """Let the answers under way take a step; returns those that ended."""
+        """Run a step of the answers under way; returns those that ended."""
         ends: list[GenerationDone] = []
         for result in self._scheduler.step(self.running):
             if result.error is not None:

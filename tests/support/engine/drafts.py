@@ -98,10 +98,10 @@ class Scripted:
         self.requested: list[Path_] = []
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def start(self, root_id: int, most_rows: int) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def candidates(self, paths: Paths) -> Candidates | None:
         known = [paths.path(index) for index in range(paths.num)]
@@ -116,7 +116,7 @@ class Scripted:
         )
 
     def observe(self, observation: Observation) -> None:
-        """Nothing to learn."""
+        """Do nothing."""
 
     def truncate(self, length: int) -> None:
-        """Nothing to forget."""
+        """Do nothing."""

@@ -8,7 +8,7 @@ NAMES = ("first", "second", "third")
 
 
 def paths_of(tree: Grown) -> dict[Path_, tuple[str, ...]]:
-    """Every draft by the tokens down to it, with those who proposed it."""
+    """Return the sources of every draft by the tokens of its path."""
     form = form_of(tree.form, NAMES)
     paths: list[Path_] = [()]
     nodes = {}

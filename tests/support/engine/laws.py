@@ -126,7 +126,7 @@ def plain_scores(target: Target, token_ids: Sequence[int]) -> Tensor:
 
 
 def check_same_tokens(plain: Run, drafted: Run) -> None:
-    """Laws 1 and 2, exactly."""
+    """Check laws 1 and 2 exactly."""
     assert drafted.token_ids == plain.token_ids, _first_difference(plain, drafted)
     assert drafted.done.text == plain.done.text
     assert drafted.done.stop_reason == plain.done.stop_reason
@@ -135,7 +135,7 @@ def check_same_tokens(plain: Run, drafted: Run) -> None:
 def check_same_but_for_ties(
     plain: Run, drafted: Run, target: Target, exact: Target, rule: RuleSpec
 ) -> Tie | None:
-    """Laws 1 and 2 in lower precision: a difference must be a matter of rounding.
+    """Check laws 1 and 2 in lower precision, in which tokens may differ within rounding error.
 
     Args:
         plain: Decoded without a drafter.

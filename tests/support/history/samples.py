@@ -25,7 +25,7 @@ TARGET = TokenSource("target", 0)
 
 
 class Clock:
-    """A clock that is set by hand and goes on by itself."""
+    """Clock that is set by hand and advances by itself."""
 
     def __init__(self, now_s: float = 1_700_000_000.0) -> None:
         self.now_s = now_s

@@ -75,7 +75,7 @@ def disk_bytes(folder: Path) -> int:
 
 
 def tree_of(folder: Path) -> set[str]:
-    """Every path below a folder."""
+    """Return every path below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
@@ -92,6 +92,6 @@ def flip_a_byte(path: Path, place: int = -1) -> None:
 
 
 def truncate(snapshot: Path) -> None:
-    """Let the weights lack their last byte."""
+    """Remove the last byte of the weights."""
     path = (snapshot / "model.safetensors").resolve()
     os.truncate(path, path.stat().st_size - 1)

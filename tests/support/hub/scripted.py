@@ -61,7 +61,7 @@ class ScriptedHub:
                     answer(self)
 
             def log_message(self, *args: Any) -> None:
-                """Nothing is printed."""
+                """Print nothing."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -69,7 +69,7 @@ class ScriptedHub:
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def publish(self, repo: str, files: dict[str, bytes]) -> dict[str, Any]:
-        """Let a repository be there; returns its listing, which a test may spoil."""
+        """Publish a repository; returns its listing, which a test may change."""
         for name, data in files.items():
             self.answers[f"/{repo}/resolve/{SHA}/{name}"] = file_script(data)
         listing = listing_of(files)
@@ -95,7 +95,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 @contextmanager

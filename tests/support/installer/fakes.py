@@ -83,7 +83,7 @@ def wanted_of(program: Program, **changes: object) -> Wanted:
 
 
 class FakeMachine:
-    """Does to a folder what uv would do to it.
+    """Fake that changes a folder as uv would.
 
     Attributes:
         layout: a checkout.

@@ -101,7 +101,7 @@ def parts_of(spec: BlockSpec) -> dict[str, Tensor]:
 
 
 def shapes_of(spec: BlockSpec) -> dict[str, tuple[int, ...]]:
-    """Their shapes, of a drafter of any size."""
+    """Return the tensor shapes of a drafter of any size."""
     return {name: tuple(part.shape) for name, part in _parts(spec, _NoNumbers()).items()}
 
 

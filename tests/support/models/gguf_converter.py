@@ -340,7 +340,7 @@ def _behind(name: str, count: int) -> str:
 
 
 def _of_delta_net(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
-    """Its heads one of each key head, then the next; how fast it forgets, not the logarithm."""
+    """Reorder value heads by key head, and take the decay itself instead of its logarithm."""
     _, of_mixer, part = name.partition(".linear_attn.")
     groups, heads = raw["linear_num_key_heads"], raw["linear_num_value_heads"]
     keys = 2 * groups * raw["linear_key_head_dim"]

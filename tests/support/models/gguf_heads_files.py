@@ -81,7 +81,7 @@ def write_eagle_gguf(
 
 
 def add_base_model(writer: gguf.GGUFWriter, repo: str) -> None:
-    """Say for which model it was made, if any, as a model card's data are written."""
+    """Write the base model's name, if any, as metadata."""
     if not repo:
         return
     writer.add_base_model_count(1)

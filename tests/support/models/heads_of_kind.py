@@ -29,7 +29,7 @@ WIDE = replace(GROUPED, hidden_size=64, intermediate_size=96, num_layers=4)
 
 
 class Formats(NamedTuple):
-    """In which dtype and formats a target is loaded; "" for what is chosen for this machine."""
+    """Dtype and formats in which a target is loaded; "" for the machine's default."""
 
     dtype: str = ""
     quant: str = ""

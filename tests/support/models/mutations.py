@@ -92,7 +92,7 @@ def mutate_header(path: Path, rng: random.Random) -> None:
 
 
 def mutate_bytes(path: Path, rng: random.Random) -> None:
-    """Damage the file itself: its length field, some bytes, or its end."""
+    """Corrupt the file itself: its length field, some bytes, or its end."""
     data = bytearray(path.read_bytes())
     match rng.randrange(4):
         case 0:

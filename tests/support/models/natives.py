@@ -11,7 +11,7 @@ from medusa_core.system.resources import native_dir
 
 
 def libraries() -> list[Path]:
-    """Their files, in the order in which they are preferred; where one is named, that one."""
+    """Return the libraries in order of preference; only the named one if there is one."""
     if os.sep in (wanted := os.environ.get("MEDUSA_NATIVE", "")):
         return [Path(wanted)]  # one that was built to look for faults
     folder = native_dir() / system_name()

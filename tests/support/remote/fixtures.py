@@ -41,7 +41,7 @@ def endpoint() -> Iterator[FakeEndpoint]:
 
 @pytest.fixture
 def self_signed(tmp_path: Path) -> Iterator[FakeEndpoint]:
-    """A server whose certificate is its own."""
+    """Return a server with a self-signed certificate."""
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     make_certificate(certificate, key)
     encryption = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -51,7 +51,7 @@ def self_signed(tmp_path: Path) -> Iterator[FakeEndpoint]:
 
 
 def make_certificate(certificate: Path, key: Path) -> None:
-    """A certificate for 127.0.0.1 that is signed by itself."""
+    """Make a self-signed certificate for 127.0.0.1."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

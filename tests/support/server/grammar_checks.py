@@ -58,7 +58,7 @@ def token_ids_of(text: str, mark_ids: dict[str, int]) -> list[int]:
 
 
 def matches(grammar: str, text: str, mark_ids: dict[str, int] | None = None) -> bool:
-    """Is a text a complete answer?"""
+    """Return whether a text is a complete answer."""
     matcher = LLMatcher(_tokenizer(), grammar, log_level=0)
     assert not matcher.is_error(), matcher.get_error()
     token_ids = token_ids_of(text, mark_ids or {})

@@ -82,7 +82,7 @@ class Typist:
         return self.wait_for(pattern)
 
     def end(self) -> int:
-        """Its exit status; what it still shows is read."""
+        """Read the remaining output and return the exit status."""
         until_s = time.monotonic() + WAIT_S
         while self.process.poll() is None:
             assert time.monotonic() < until_s, self.text

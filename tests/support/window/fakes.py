@@ -358,7 +358,7 @@ class FakeEngine:
             self._tell(plan_of(command, self.script.learned_rows))
 
     def _count(self, command: Count) -> None:
-        """Every word is a token; what is too long loses its first two messages."""
+        """Count words as tokens; a conversation that is too long loses its first two messages."""
         ids = (command.session_id, command.request_id)
         num_tokens = sum(len(words(message.content)) for message in command.messages)
         is_long = num_tokens > CONTEXT_TOKENS

@@ -85,7 +85,7 @@ def state_of(library: Library) -> LibraryState:
 def show_loaded(
     state: LibraryState, choice: ModelChoice, speeds: tuple[DrafterSpeed, ...] = ()
 ) -> None:
-    """Let a model be loaded, with measured speeds."""
+    """Report a model as loaded, with measured speeds."""
     loaded_model = state.loaded_model
     loaded_model.load(choice)
     command = loaded_model._load.command  # type: ignore[union-attr]

@@ -21,7 +21,7 @@ class FakeRequest:
 
 
 def begin(state: ChatState) -> tuple[Turn, FakeRequest]:
-    """Let the shown conversation wait for an answer."""
+    """Begin an answer of the shown conversation."""
     turn, request = state.conversation.ask("Hello", GenerateSettings()), FakeRequest()
     state.begin(turn, request)  # type: ignore[arg-type]
     return turn, request

@@ -68,7 +68,7 @@ def library(tmp_path: Path) -> Library:
 
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Nothing that our code does is worth a warning."""
+    """Fail on warnings of our code."""
     with caplog.at_level(logging.WARNING):
         yield
     ours = [record for record in caplog.records if record.name.startswith(("app", "medusa_core"))]

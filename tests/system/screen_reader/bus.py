@@ -144,7 +144,7 @@ class Node:
         Atspi.Component.grab_focus(self.raw.get_component_iface())
 
     def extents(self) -> tuple[int, int, int, int]:
-        """Its place on the screen: x, y, width, height."""
+        """Position and size on the screen: x, y, width, height."""
         face = self.raw.get_component_iface()
         if face is None:
             return (0, 0, 0, 0)

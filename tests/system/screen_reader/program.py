@@ -17,7 +17,7 @@ _HARMLESS = re.compile("GetApplicationBusAddress|Could not find accessible|inval
 
 
 class Program:
-    """`python -m app` with a folder of its own.
+    """Process of `python -m app` with its own folder.
 
     Args:
         python: Interpreter of the project.

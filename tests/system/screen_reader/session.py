@@ -34,7 +34,7 @@ def lack() -> str:
 
 
 def run(parts: Sequence[str] = (), timeout_s: float = 900.0) -> dict[str, object]:
-    """Let a screen reader work with the window.
+    """Run a screen reader with the window.
 
     Args:
         parts: Names of tours (`visit.TOURS`) and tasks (`tasks.TASKS`); all without any.
@@ -61,7 +61,7 @@ def run(parts: Sequence[str] = (), timeout_s: float = 900.0) -> dict[str, object
 
 @contextmanager
 def _display() -> Iterator[str]:
-    """A display of its own with a window manager, which gives windows the keyboard."""
+    """Start a display with a window manager, which gives windows the keyboard."""
     reading, writing = os.pipe()
     size = ["-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
     server = subprocess.Popen(

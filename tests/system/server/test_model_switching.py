@@ -37,7 +37,7 @@ def leave(server: Served, model: str, prompt: str) -> None:
 
 
 def check(server: Served, num_clients: int, num_requests: int) -> None:
-    """Let clients ask for models in any order, and compare each answer with that of one alone."""
+    """Let clients request models in any order, and compare each answer with a single one."""
     expected = {(name, text): ask(server, name, text)[2] for name in NAMES for text in PROMPTS}
     assert len(set(expected.values())) > len(PROMPTS)
     wrong: list[object] = []

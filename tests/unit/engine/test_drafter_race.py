@@ -58,7 +58,7 @@ QUESTIONS = ("one two", "three four five")
 
 
 def run(race: DrafterRace) -> tuple[DrafterSpeed, ...]:
-    """To its end."""
+    """Run the comparison to its end."""
     while not race.is_done:
         race.advance()
     return race.speeds

@@ -57,7 +57,7 @@ def ask(engine: EngineHarness, name: str, session: str = "s") -> Event:
 def raising(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, after: int = 3
 ) -> Callable[[], int]:
-    """From some verification on, every one raises."""
+    """Return a runner whose verifications raise from a given one on."""
     verify, count = ResidentRunner.verify, 0
 
     def failing(self: ResidentRunner, *args: object) -> object:

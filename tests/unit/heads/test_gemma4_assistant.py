@@ -141,7 +141,7 @@ def heard(target: Target, text: list[int], root_id: int) -> AssistantSource:
 
 
 def expected(scores: Tensor, spec: AssistantSpec, count: int) -> dict[int, float]:
-    """The best tokens of a row of theirs; where tokens are in clusters, of those that are read."""
+    """Return the most likely tokens of a row of logits; with clusters, of those that are read."""
     if spec.clusters:  # the others have the least score, less one
         scores = scores.masked_fill(scores == scores.min(), float("-inf"))
     best = torch.softmax(scores, dim=-1).topk(count)

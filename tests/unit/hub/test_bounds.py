@@ -129,7 +129,7 @@ def bad_range(handler: BaseHTTPRequestHandler) -> None:
 
 
 def ignoring_ranges(data: bytes, share: float) -> Script:
-    """Always from the beginning, and never all."""
+    """Serve always from the beginning, and never everything."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -250,7 +250,7 @@ def test_a_dripping_server_is_given_up(
 
 
 def silent(hub: ScriptedHub, before: bytes, reached: threading.Event) -> Script:
-    """Says something, and then nothing."""
+    """Serve a part, and then nothing."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(before)

@@ -50,7 +50,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fetch_by(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """Let a script be what fetches."""
+    """Use a script as the downloading program."""
     fetcher = _Fetcher((sys.executable, "-c", code), {})
     monkeypatch.setattr(first_model, "_fetcher", lambda: fetcher)
 

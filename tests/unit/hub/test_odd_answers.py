@@ -138,7 +138,7 @@ def cut(handler: BaseHTTPRequestHandler) -> None:
 
 
 def no_http(handler: BaseHTTPRequestHandler) -> None:
-    """Another protocol."""
+    """Serve another protocol."""
     handler.wfile.write(b"220 mail.example ESMTP\r\n\r\n")
     handler.close_connection = True
 

@@ -15,7 +15,7 @@ from tests.support.installer.fakes import FakeMachine
 
 @pytest.fixture
 def checkout(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> Layout:
-    """A checkout with a package of its own, in an environment of this Python."""
+    """Make a checkout with its own package, in an environment of this Python."""
     layout = machine.layout
     monkeypatch.setattr(launchers, "PROGRAMS", {"hello": "hello.__main__:main"})
     package = layout.root / "hello"

@@ -26,7 +26,7 @@ def pins() -> dict[str, str]:
 
 
 def closure() -> set[str]:
-    """Every distribution that the application and its tests need, as installed here."""
+    """Return every installed distribution that the application and its tests need."""
     found: set[str] = set()
     waiting = [Requirement(line) for line in read_requirements(LAYOUT, with_tests=True)]
     while waiting:

@@ -53,7 +53,7 @@ def test_traces_of_two_tokenizers_are_equal_if_everything_else_is() -> None:
 
 
 def vars_of(message: Any) -> bool:
-    """Has it a dictionary in which anything could be put?"""
+    """Return whether an object has a `__dict__`."""
     return hasattr(message, "__dict__")
 
 

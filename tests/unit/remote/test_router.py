@@ -50,13 +50,13 @@ class Recorder:
         self.is_alive = False
 
     def load(self, command: Command) -> ModelLoaded:
-        """Say that a load is done."""
+        """Report a load as done."""
         loaded = replace(self.loaded, session_id=command.session_id, request_id=command.request_id)
         self.send(loaded)
         return loaded
 
     def fail(self, command: Command) -> Failed:
-        """Say that a command failed."""
+        """Report a command as failed."""
         failed = Failed(command.session_id, command.request_id, "EndpointError", "No.", "")
         self.send(failed)
         return failed

@@ -92,7 +92,7 @@ class Stage:
             await until.wait()
 
     async def settle(self) -> None:
-        """Let everything happen that can."""
+        """Run the event loop until nothing happens any more."""
         for _ in range(20):
             await asyncio.sleep(0.001)
 

@@ -19,7 +19,7 @@ ALL = [one for one in vars(extras).values() if isinstance(one, Extra)]
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
-    """Let modules look as if they weren't installed."""
+    """Make modules look uninstalled."""
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
 

@@ -39,7 +39,7 @@ def config_for(**more: Any) -> HeadsConfig:
 
 
 def stirred(trainee: StreamsTrainee) -> None:
-    """Let all that learns be something: nothing would hide what is mixed up."""
+    """Fill all trainable weights with random numbers, so that exchanged ones are noticed."""
     generator = torch.Generator().manual_seed(9)
     for parameter in trainee.module.parameters():
         noise = 0.2 * torch.randn(parameter.shape, generator=generator)

@@ -34,7 +34,7 @@ def asked(window: MainWindow) -> list[str]:
 
 
 def look(window: MainWindow) -> None:
-    """Let the window look now instead of within a second."""
+    """Let the window check for changes immediately."""
     assert window.history is not None
     window.history._watch.look()
 

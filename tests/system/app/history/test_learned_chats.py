@@ -21,7 +21,7 @@ SECRET = array("i", range(700_000, 700_040))
 
 
 def update_datastore(folder: Path, window: MainWindow, model: str = "model") -> str:
-    """Let a model have learned from the conversation that is shown; returns that one's name."""
+    """Learn from the shown conversation as a model, and return the conversation's name."""
     name = window.chat.conversation.session_id
     with closing(store_of(folder, model)) as store:
         store.add(name, 0, SECRET)

@@ -51,7 +51,7 @@ TINY = replace(SMALL, total_bytes=2 * GIB)
 
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is timed: the disk gives a gigabyte a second."""
+    """Replace measurements: the disk reads a gigabyte a second."""
     disk = DiskRates(1e9, 1e9)
     monkeypatch.setattr("medusa_core.memory.measure.machine.MeasuredRates.disk", lambda *_: disk)
 

@@ -27,7 +27,7 @@ CARD = replace(cuda_budget(8), is_live=True)
 
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is timed."""
+    """Replace measurements."""
     cpu, card = (ReadRate(((1, rate), (16, rate / 4))) for rate in (20e9, 300e9))
     monkeypatch.setattr(cpu_parts, "_measure", lambda *_: cpu_parts._Rates(cpu, card, 1e-5))
     monkeypatch.setattr(probe, "offload_room", lambda _: OffloadRoom(32 * GIB))

@@ -22,7 +22,7 @@ def garbage(qtbot: QtBot) -> Iterator[GcScheduler]:
 
 
 class Holder:
-    """Something that holds itself."""
+    """Object with a reference to itself."""
 
     def __init__(self) -> None:
         self.me = self

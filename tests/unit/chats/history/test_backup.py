@@ -26,7 +26,7 @@ def titles_in(file: Path) -> list[str]:
 
 
 def make_older(file: Path, age_s: float = 2 * HOUR_S) -> None:
-    """Let a file be as if it was written some time ago."""
+    """Set a file's time back."""
     made_s = file.stat().st_mtime - age_s
     os.utime(file, (made_s, made_s))
 

@@ -32,7 +32,7 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="for Debian")
 
 
 def checked_by(*command: str) -> None:
-    """Let a tool check a file, where it is installed."""
+    """Check a file by a tool, if it is installed."""
     if shutil.which(command[0]) is not None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -40,7 +40,7 @@ def checked_by(*command: str) -> None:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source package, without PROGRAM and what the program writes itself."""
+    """Write the source package, without PROGRAM and the program's own output."""
     folder = tmp_path_factory.mktemp("source")
     job = Job(LAYOUT, SystemCommands(LAYOUT.root), folder, folder)
     releases = deb._releases(job)

@@ -219,7 +219,7 @@ class ByHand:
 
 
 def brute_force(work: Workload, machine: MachineRates) -> float:
-    """Most tokens a second of all placements and blocks."""
+    """Return the highest tokens per second of all placements and blocks."""
     x = shares_of_layers(work.num_layers)
     best = math.inf
     for block in blocks(work, Rules()):

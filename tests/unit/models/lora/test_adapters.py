@@ -165,7 +165,7 @@ def quantized(way: str, folder: Path) -> tuple[Path, Path]:
 def packed_pair(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[[str], tuple[Path, Path, Path]]:
-    """By way a quantized model, a LoRA for it, and the sum of both as plain numbers."""
+    """Return a quantized model, a LoRA for it, and the sum of both unquantized, by format."""
 
     @cache
     def make(way: str) -> tuple[Path, Path, Path]:

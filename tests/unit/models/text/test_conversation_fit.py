@@ -191,7 +191,7 @@ def test_every_message_is_in_the_prompt_in_order(tiny: Target, name: str) -> Non
 
 
 def check_places(messages: tuple[ChatMessage, ...], prompt: str) -> None:
-    """Every text of the conversation is in its prompt, in order."""
+    """Check that every message is in the prompt, in order."""
     shown, position = unescaped(prompt), 0
     results = {one.call_id: one for one in messages if one.role is Role.TOOL}
     pending = []

@@ -111,7 +111,9 @@ def test_probabilities_are_learned_from_accepted_continuations(tiny: Target) -> 
     text = [1, 2, 1, 2, 1]
 
     def promised(*decided: int) -> float:
-        """By a drafter that saw these tokens decided, then a text like the first one."""
+        """Return the expected gain of a drafter that observed these tokens, and then a text like
+        the first one.
+        """
         drafter = suffix_of(tiny, 2)
         drafter.begin(text)
         for token_id in decided:

@@ -128,7 +128,7 @@ def test_further_rows_cost_their_current_step_time(
     measured = COSTS.steps_s(8, 200)
 
     def steps(slope: float, more_s: float, num_steps: int) -> list[StepOutcome]:
-        """Steps that take so much longer with their rows, and so much longer at all."""
+        """Return steps of which rows, and all, take longer by given factors."""
         rows = [rng.randrange(1, 9) for _ in range(num_steps)]
         seconds = [slope * measured[n - 1] + more_s + rng.random() for n in rows]
         return [StepOutcome(1.0, 1, n, taken) for n, taken in zip(rows, seconds, strict=True)]

@@ -351,7 +351,7 @@ def test_an_arm_cpu_uses_byte_products_if_it_has_them(
 
 
 class Multiplier:
-    """Stands for a library whose product takes a while, by a clock of its own."""
+    """Fake library whose product takes a time by its own clock."""
 
     now = 0.0
 

@@ -133,7 +133,7 @@ class _Accepted:
     """A dialog that was agreed to."""
 
     def accept(self) -> None:
-        """Nothing is left to close."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("is_edited", [True, False])
