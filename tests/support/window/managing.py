@@ -29,4 +29,5 @@ def column(dialog: LibraryDialog, number: int) -> list[str]:
 
 async def settle(dialog: LibraryDialog) -> None:
     """Wait until what the dialog began has come to its end."""
-    await until(lambda: not (dialog.tasks.is_running or dialog.discover.tasks.is_running))
+    parts = (dialog, dialog.discover, dialog.installed.draft_box)
+    await until(lambda: not any(part.tasks.is_running for part in parts))

@@ -92,8 +92,8 @@ def test_the_form_says_how_large_heads_will_be(dialog: TrainDialog, tmp_path: Pa
 
 def test_a_runs_requirements_are_shown_with_its_expected_gain(dialog: TrainDialog) -> None:
     told = dialog._needs_shown(HeadsNeeds(3 * 10**9, 10**9, 21.0, 0.5, 400, 2.14))
-    assert told.startswith("Memory 3.0 GB")
-    assert told.endswith("to expect: 2.1 tokens per step")
+    assert told.startswith("Peak memory 3.0 GB")
+    assert told.endswith("expected: 2.1 tokens per step")
 
 
 def test_joint_training_happens_only_if_ticked(
