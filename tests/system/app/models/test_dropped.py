@@ -15,10 +15,7 @@ from app.window.main_window import MainWindow
 from medusa_core.api import Library, demo_model
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadModel
-from tests.support.models.eagle_files import EagleSpec
 from tests.support.models.gguf_files import write_as_gguf
-from tests.support.models.gguf_heads_files import write_eagle_gguf
-from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
 from tests.support.window.driving import errors
 from tests.support.window.fixtures import Open
@@ -167,31 +164,3 @@ def test_a_model_dropped_on_models_is_chosen_and_loaded_once_it_is_read(
 
     run(work)
     assert [choice.model_dir for choice in wanted] == [model]
-
-
-def test_heads_dropped_on_the_chat_are_loaded_with_the_model_if_they_fit_it(
-    open_ready: Open,
-    run: Run,
-    library: Library,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    window, _ = open_ready(open_library=lambda: library)
-    model = write_tiny(tmp_path / "tiny", GROUPED)
-    fits = write_eagle_gguf(tmp_path / "fits-eagle3.gguf", EagleSpec("eagle3"))
-    foreign = write_eagle_gguf(tmp_path / "other-eagle3.gguf", EagleSpec("eagle3", hidden=64))
-    answer(monkeypatch, QMessageBox.StandardButton.Yes)
-
-    async def work() -> None:
-        for path in (model, fits, foreign):
-            window.dropEvent(dropped(path))
-            await asyncio.wait_for(window.models.tasks.wait(), 20)
-
-    run(work)
-    assert (window.loaded_model.choice.model_dir, window.loaded_model.choice.heads_dir) == (
-        model,
-        fits,
-    )
-    (error,) = errors(window)
-    assert "hidden size 64 ≠ 32" in error.message
-    assert len(asyncio.run(library.installed())) == 3

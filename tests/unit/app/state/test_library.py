@@ -13,6 +13,9 @@ from medusa_core.api import DownloadJob, JobState, Library, Pair
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice, demo_choice
 from medusa_core.messages import DrafterSpeed
+from tests.support.models.eagle_files import EagleSpec
+from tests.support.models.gguf_heads_files import write_eagle_gguf
+from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
 from tests.support.window.library_fixtures import (
     SPEC,
@@ -56,30 +59,29 @@ def test_imported_models_can_be_loaded_and_removed_ones_no_longer(
     run(work)
 
 
-def test_a_file_is_imported_and_loaded_or_the_reason_is_told(
+def test_models_and_heads_that_fit_them_are_imported_and_loaded(
     run: Run, library: Library, tmp_path: Path
 ) -> None:
     state = state_of(library)
     told: list[str] = []
-    state.failed.connect(lambda message, _hint: told.append(message))
-    model = write_tiny(tmp_path / "tiny", SPEC)
-    wrong = write_heads(tmp_path / "heads", random_heads(SPEC, 2))
+    state.failed.connect(lambda message, _hint: told.append(str(message)))
+    model = write_tiny(tmp_path / "tiny", GROUPED)
+    fits = write_eagle_gguf(tmp_path / "fits-eagle3.gguf", EagleSpec("eagle3"))
+    foreign = write_eagle_gguf(tmp_path / "other-eagle3.gguf", EagleSpec("eagle3", hidden=64))
+    refused: list[Path] = []
 
     async def work() -> None:
-        otherwise: list[bool] = []
-        state.load_file(wrong, lambda: otherwise.append(True))
-        await state.tasks.wait()
-        assert otherwise == [True]
-        assert "heads is a drafter for another model than" in told[0]
-        state.load_file(model)
-        await state.tasks.wait()
-        assert state.loaded_model.choice.model_dir == model
-        state.load_file(wrong)
-        await state.tasks.wait()
-        assert state.loaded_model.choice.heads_dir == wrong, "now they fit the chosen model"
+        for path in (model, fits, foreign):
+            state.load_file(path, lambda path=path: refused.append(path))
+            await state.tasks.wait()
 
     run(work)
-    assert len(told) == 1
+    choice = state.loaded_model.choice
+    assert (choice.model_dir, choice.heads_dir) == (model, fits)
+    assert refused == [foreign]
+    (reason,) = told
+    assert "hidden size 64 ≠ 32" in reason
+    assert len(state.installed) == 3, "heads of another model are listed, too"
 
 
 class Downloads:
