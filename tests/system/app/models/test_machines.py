@@ -174,7 +174,7 @@ def test_an_interrupted_remote_answer_keeps_its_text_and_says_why(
     endpoint.answer = Reply((delta(content="One"), delta(content=" two")), is_cut=True)
     answer = ask(qtbot, window, "Count.")
     assert answer.content.text == "One two"
-    assert answer.is_cut
+    assert answer.answer.is_cut
     (card,) = errors(window)
     assert card.message.startswith("The answer of the lab broke off")
     endpoint.answer = Reply(ANSWER)
