@@ -6,8 +6,7 @@ A system package puts these files into one folder, PROGRAM (`carried_files` list
 
     PROGRAM/launch.py                 `launch.py medusa ARGS` and `launch.py medusa-chat ARGS`
     PROGRAM/installer/…               this package and the modules beside it that it imports
-    PROGRAM/constraints.txt           the version of each package
-    PROGRAM/medusa_chat-….whl         the program itself
+    PROGRAM/medusa_chat-….whl         the program itself, with the version of each package it needs
     PROGRAM/uv (uv.exe)               makes environments and fetches packages
     PROGRAM/icon.png                  optional: of the window of the first start
 

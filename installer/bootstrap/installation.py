@@ -12,7 +12,7 @@ from installer.bootstrap.environment import (
     make_environment,
     take_whole_one,
 )
-from installer.bootstrap.files import copy_whole, remove_folder
+from installer.bootstrap.files import copy_whole, remove_folder, write_whole
 from installer.bootstrap.first_model import provide_first_model
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import is_in_use
@@ -27,7 +27,7 @@ from installer.bootstrap.space import (
     size_of_version,
 )
 from installer.bootstrap.uv import Log, Uv
-from installer.bootstrap.version import version_key
+from installer.bootstrap.version import packed_text, version_key
 from installer.errors import SetupError
 from installer.lock import installation_lock
 from installer.process import CancelledError, Commands, SystemCommands
@@ -48,7 +48,6 @@ class Wanted:
     Attributes:
         version: of the program.
         wheel: its file.
-        constraints: the version of each package.
         uv: the program uv.
         choice: the build of torch, and why.
         settings: where packages come from.
@@ -58,7 +57,6 @@ class Wanted:
 
     version: str
     wheel: Path
-    constraints: Path
     uv: Path
     choice: TorchChoice
     settings: Settings
@@ -181,16 +179,17 @@ def _subfolders(folder: Path) -> list[Path]:
 def _keep_recipe(data: ProgramData, wanted: Wanted) -> Recipe:
     """Save the wheel and its pinned versions for repairs, as the next package won't have them."""
     folder = data.wheels / wanted.version
-    kept = []
-    for path, name in ((wanted.wheel, wanted.wheel.name), (wanted.constraints, CONSTRAINTS)):
-        target = folder / name
-        if path.absolute() != target.absolute():
-            copy_whole(path, target)
-        kept.append(target)
-    program = f"medusa-chat[server] @ {kept[0].absolute().as_uri()}"
+    wheel, constraints = folder / wanted.wheel.name, folder / CONSTRAINTS
+    if wanted.wheel.absolute() != wheel.absolute():
+        copy_whole(wanted.wheel, wheel)
+    packed = packed_text(wheel, f"medusa_core/_resources/{CONSTRAINTS}")
+    if packed is None:
+        raise SetupError(f"{wheel.name} names no versions of its packages.", "Get it again.")
+    write_whole(constraints, packed)
+    program = f"medusa-chat[server] @ {wheel.absolute().as_uri()}"
     return Recipe(
         requirements=(program,),
-        constraints=kept[1],
+        constraints=constraints,
         choice=wanted.choice,
         imports="torch, app, medusa_core, medusa_core.api",
         mend=REPAIR,

@@ -25,11 +25,6 @@ class Program:
         return self.root / "launch.py"
 
     @property
-    def constraints(self) -> Path:
-        """File with the pinned version of each package."""
-        return self.root / "constraints.txt"
-
-    @property
     def icon(self) -> Path:
         """Icon of the first start's window; it may be missing."""
         return self.root / "icon.png"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from installer.bootstrap.folders import ProgramData
-from installer.bootstrap.installation import CONSTRAINTS, Wanted
+from installer.bootstrap.installation import Wanted
 from installer.bootstrap.program import Program
 from installer.bootstrap.records import Settings, read_settings, write_settings
 from installer.bootstrap.sources import find_sources, shown_address
@@ -23,7 +23,7 @@ def shipped(data: ProgramData, program: Program, *, with_model: bool = False) ->
     Raises:
         SetupError: the package is damaged.
     """
-    return of_wheel(data, program, program.wheel(), program.constraints, with_model=with_model)
+    return of_wheel(data, program, program.wheel(), with_model=with_model)
 
 
 def installed(data: ProgramData, program: Program, version: str) -> Wanted:
@@ -32,21 +32,19 @@ def installed(data: ProgramData, program: Program, version: str) -> Wanted:
     Raises:
         SetupError: the package is damaged.
     """
-    folder = data.wheels / version
     try:
-        wheel = newest_wheel(folder)
+        wheel = newest_wheel(data.wheels / version)
     except OSError:
         wheel = None
-    if wheel is None or not (folder / CONSTRAINTS).is_file():
+    if wheel is None:
         return shipped(data, program)
-    return of_wheel(data, program, wheel, folder / CONSTRAINTS)
+    return of_wheel(data, program, wheel)
 
 
 def of_wheel(
     data: ProgramData,
     program: Program,
     wheel: Path,
-    constraints: Path,
     *,
     with_model: bool = False,
     packages: Path | None = None,
@@ -65,7 +63,6 @@ def of_wheel(
     return Wanted(
         version=version,
         wheel=wheel,
-        constraints=constraints,
         uv=program.uv(),
         choice=chosen_torch(settings.torch, _commands()),
         settings=settings,

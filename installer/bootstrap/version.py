@@ -1,9 +1,13 @@
 """Versions and their order (PEP 440, without epochs), and wheels by their names."""
 
 import re
+import zipfile
 from pathlib import Path
 
+from installer.errors import SetupError
+
 DISTRIBUTION = "medusa_chat"
+MAX_TEXT_BYTES = 1 << 20
 _VERSION = re.compile(
     r"(?P<release>\d+(?:\.\d+)*)"
     r"(?:(?P<stage>a|b|rc)(?P<stage_number>\d+))?"
@@ -52,3 +56,19 @@ def newest_wheel(folder: Path) -> Path | None:
     """
     wheels = [path for path in folder.iterdir() if wheel_version(path) is not None]
     return max(wheels, key=lambda path: version_key(wheel_version(path) or "") or (), default=None)
+
+
+def packed_text(wheel: Path, name: str) -> str | None:
+    """Return a small text in a wheel; None if it is missing.
+
+    Raises:
+        SetupError: the wheel is damaged.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if name not in archive.namelist():
+                return None
+            with archive.open(name) as file:
+                return file.read(MAX_TEXT_BYTES).decode()
+    except (OSError, zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError) as error:
+        raise SetupError(f"{wheel.name} can't be read: {error}.", "Get it again.") from error

@@ -91,10 +91,7 @@ def carried_files(root: Path) -> dict[str, Path]:
     """
     installer = root / "installer"
     bootstrap = installer / "bootstrap"
-    carried = {
-        "launch.py": bootstrap / "launch.py",
-        "constraints.txt": installer / "constraints.txt",
-    }
+    carried = {"launch.py": bootstrap / "launch.py"}
     carried |= {f"installer/{name}": installer / name for name in _SHARED}
     for path in sorted(bootstrap.glob("*.py")):
         if path.name != "launch.py":

@@ -94,7 +94,6 @@ FunctionEnd
 ; What the section below put into the folder; a file of somebody else stays.
 Function ${prefix}RemoveProgram
   Delete "$INSTDIR\medusa_chat-*.whl"
-  Delete "$INSTDIR\constraints.txt"
   Delete "$INSTDIR\launch.py"
   Delete "$INSTDIR\icon.png"
   Delete "$INSTDIR\medusa-chat.ico"

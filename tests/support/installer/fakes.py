@@ -18,6 +18,7 @@ from installer.process import CancelledError, Output
 from installer.torch_choice import TorchBuild, TorchChoice
 
 ROOT = Path(__file__).resolve().parents[3]
+PINS = "medusa_core/_resources/constraints.txt"
 NO_CARD = TorchChoice(TorchBuild.CPU, "no NVIDIA GPU found")
 
 
@@ -63,9 +64,8 @@ def make_program(folder: Path, version: str = "1.0") -> Program:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-    (folder / "constraints.txt").write_text("torch==2.13.0\n", encoding="utf-8")
     (folder / "uv").touch()
-    make_wheel(folder, "medusa-chat", version, {"medusa_core/__init__.py": ""})
+    make_wheel(folder, "medusa-chat", version, {PINS: "torch==2.13.0\n"})
     return Program(folder)
 
 
@@ -74,7 +74,6 @@ def wanted_of(program: Program, **changes: object) -> Wanted:
     fields: dict[str, object] = {
         "version": program.version(),
         "wheel": program.wheel(),
-        "constraints": program.constraints,
         "uv": program.uv(),
         "choice": NO_CARD,
         "settings": Settings(),

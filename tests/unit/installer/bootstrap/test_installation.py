@@ -17,6 +17,7 @@ from installer.bootstrap.uv import Log
 from installer.errors import SetupError
 from installer.process import CancelledError
 from tests.support.installer.fakes import (
+    PINS,
     FakeMachine,
     Listener,
     installed,
@@ -348,3 +349,15 @@ def test_the_log_accepts_names_that_are_not_utf_8(tmp_path: Path) -> None:
     log.write("> uv venv /home/j\udcf6rg")
     log.close()
     assert "rg" in log.path.read_text(encoding="utf-8")
+
+
+def test_the_versions_that_a_wheel_names_are_installed(
+    data: ProgramData, program: Program, machine: FakeMachine, tmp_path: Path
+) -> None:
+    machine.torch = [("--torch-backend=cpu", ["torch==2.15.0+cpu"])]
+    wheel = make_wheel(tmp_path, "medusa-chat", "1.2", {PINS: "torch==2.15.0\n"})
+    install(data, program, machine, wheel=wheel, version="1.2")
+    assert machine.ran("torch==2.15.0")
+    bare = make_wheel(tmp_path, "medusa-chat", "1.3", {})
+    with pytest.raises(SetupError, match="names no versions"):
+        install(data, program, machine, wheel=bare, version="1.3")

@@ -104,33 +104,10 @@ def test_a_wheel_or_a_folder_is_installed_beside_the_other_versions(
     installed(data, "1.0")
     wheel = make_wheel(tmp_path / "new", "medusa-chat", "1.2", OURS)
     make_wheel(tmp_path / "new", "medusa-chat", "1.1", OURS)
-    (tmp_path / "new" / "constraints.txt").write_text("torch==2.14.0\n", encoding="utf-8")
     for source in (wheel, wheel.parent):
         assert update.update(data, program, ["--yes", "--from", str(source)]) == 0
         assert made[-1].version == "1.2"
-        assert "2.14.0" in made[-1].constraints.read_text(encoding="utf-8")
     assert made[-1].packages == wheel.parent
-
-
-def test_inspecting_a_wheel_changes_nothing_installed(
-    data: ProgramData, program: Program, tmp_path: Path
-) -> None:
-    kept = data.wheels / "1.2" / "constraints.txt"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("torch==2.13.0\n", encoding="utf-8")
-    packed = {**OURS, "medusa_core/_resources/constraints.txt": "torch==2.15.0\n"}
-    find_update(data, program, str(make_wheel(tmp_path, "medusa-chat", "1.2", packed)))
-    assert kept.read_text(encoding="utf-8") == "torch==2.13.0\n"
-
-
-def test_versions_pinned_in_a_wheel_take_precedence(
-    data: ProgramData, program: Program, tmp_path: Path
-) -> None:
-    packed = {**OURS, "medusa_core/_resources/constraints.txt": "torch==2.15.0\n"}
-    wheel = make_wheel(tmp_path / "new", "medusa-chat", "1.2", packed)
-    (wheel.parent / "constraints.txt").write_text("torch==2.14.0\n", encoding="utf-8")
-    wanted = find_update(data, program, str(wheel))
-    assert wanted.constraints.read_text(encoding="utf-8") == "torch==2.15.0\n"
 
 
 def test_an_address_is_refused_since_anybody_could_register_the_name(
@@ -156,7 +133,6 @@ def test_a_repair_uses_what_was_kept_of_the_installed_version(
 ) -> None:
     installed(data, "0.9")
     kept = make_wheel(data.wheels / "0.9", "medusa-chat", "0.9", OURS)
-    (kept.parent / "constraints.txt").write_text("torch==2.12.0\n", encoding="utf-8")
     assert update.repair(data, program, ["--yes"]) == 0
     assert made[0].wheel == kept
     kept.unlink()

@@ -13,8 +13,9 @@ import pytest
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.program import Program
 from installer.layout import this_repository
-from tests.support.installer.fakes import make_program, make_wheel
+from tests.support.installer.fakes import PINS, make_program, make_wheel
 
+PINNED = "torch==2.13.0\n"
 UV = this_repository().program("uv")
 pytestmark = [
     pytest.mark.skipif(not UV.exists(), reason="the installer fetches uv for some builds only"),
@@ -37,7 +38,9 @@ def package_of(folder: Path, version: str) -> Program:
     """A package whose program needs torch."""
     program = make_program(folder, version)
     program.wheel().unlink()
-    make_wheel(folder, "medusa-chat", version, program_files(version), ["torch"], SCRIPTS)
+    make_wheel(
+        folder, "medusa-chat", version, {**program_files(version), PINS: PINNED}, ["torch"], SCRIPTS
+    )
     uv = folder / "uv"
     uv.unlink()
     uv.symlink_to(UV)

@@ -48,7 +48,7 @@ def test_the_wheel_holds_each_module_and_each_resource_and_nothing_else(
         if name.startswith("docs/") and name.endswith((".md", ".png"))
         if not name.startswith(("docs/decisions/", "docs/site/"))
     }
-    written = {f"{RESOURCES}/LICENCES.md"}
+    written = {f"{RESOURCES}/{name}" for name in ("constraints.txt", "LICENCES.md")}
     assert packed == modules | resources | compiled | documents | written
 
 
