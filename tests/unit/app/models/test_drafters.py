@@ -101,7 +101,7 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
         await settle(dialog)
         assert discover.chosen is not None
         assert discover.chosen.heads.kind == "eagle-3"
-        assert "Its makers don't say" in discover.drafter_label.text()
+        assert "Its makers don't name its model" in discover.drafter_label.text()
         discover.details.action_button.click()
         hub.fail_api(WIDE, "gated")
         pick(dialog, WIDE)
