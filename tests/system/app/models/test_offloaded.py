@@ -138,7 +138,7 @@ def test_an_offloaded_model_is_loaded_directly_or_after_a_question(
 
     async def work() -> None:
         await tab.refresh()
-        tab.set_budget(Budget("RAM", Hardware("cpu"), 9 * MIB, 0, 0, is_live=True))
+        tab.set_budget(Budget("RAM", Hardware("cpu"), 8 * MIB, 0, 0, is_live=True))
         tab.table.selectRow(0)
         details = tab.details
         details.quant_box.setCurrentIndex(details.quant_box.findData("fp32"))
