@@ -67,7 +67,7 @@ WATCHED_ROWS = 16
 SMALL = Budget(
     "a small computer",
     Hardware("cpu", packs=("float32", "bfloat16"), compiles=True),
-    total_bytes=24 << 20,
+    total_bytes=20 << 20,
     other_bytes=0,
     runtime_bytes=0,
     is_live=True,

@@ -143,6 +143,7 @@ def test_an_offloaded_model_is_loaded_directly_or_after_a_question(
         details = tab.details
         details.quant_box.setCurrentIndex(details.quant_box.findData("fp32"))
         details.context_box.setCurrentIndex(0)
+        details.cache_box.setCurrentIndex(1)  # in 8 bits the cache would have room
         await until(lambda: not details.stream_box.isHidden())
         details.stream_box.setChecked(False)
         details.action_button.click()
