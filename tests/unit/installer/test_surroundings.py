@@ -196,7 +196,7 @@ def test_help_starts_fast_and_imports_no_other_package() -> None:
         "import runpy\n"
         "try: runpy.run_path('installer', run_name='__main__')\n"
         "except SystemExit: pass\n"
-        "print(sorted({'torch', 'PySide6', 'medusa_core'} & set(sys.modules)))\n"
+        "print(sorted({'torch', 'PySide6', 'medusa_core', 'tomllib'} & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code],
