@@ -138,7 +138,7 @@ def held(num_switches: int) -> Held:
     return Held(
         num_switches,
         psutil.Process().memory_info().rss,
-        sum(type(one).__module__.startswith(_COUNTED) for one in objects),
+        sum(str(type(one).__module__).startswith(_COUNTED) for one in objects),
         sum(issubclass(type(one), QObject) for one in objects),
         len(QApplication.allWidgets()),
     )
