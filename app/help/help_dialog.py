@@ -45,6 +45,8 @@ class HelpDialog(QDialog):
         self.setObjectName("help")
         self.pages = QListWidget()
         self.pages.setAccessibleName(self.tr("Pages"))
+        self.pages.setWordWrap(True)  # some titles are as long as a sentence
+        self.pages.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for name in PAGES:
             item = QListWidgetItem(_title_of(docs_dir() / f"{name}.md"))
             item.setData(_PAGE, name)
