@@ -67,7 +67,7 @@ WATCHED_ROWS = 16
 SMALL = Budget(
     "a small computer",
     Hardware("cpu", packs=("float32", "bfloat16"), compiles=True),
-    total_bytes=20 << 20,
+    total_bytes=24 << 20,
     other_bytes=0,
     runtime_bytes=0,
     is_live=True,
@@ -316,6 +316,7 @@ class Tour:
         dialog.installed.set_budget(SMALL)
         details.quant_box.setCurrentIndex(details.quant_box.findData("bf16"))
         details.context_box.setCurrentIndex(details.context_box.findData(SMALL_CONTEXT))
+        details.cache_box.setCurrentIndex(1)  # in 8 bits the cache would have room
         await self._until(lambda: not details.stream_box.isHidden(), LOAD_TIMEOUT_S)
         details.stream_box.setChecked(True)
         await self._take("models-streamed", widget=dialog)
