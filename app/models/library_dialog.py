@@ -51,7 +51,7 @@ from medusa_core.system.jobs.heads_gain import read_gain
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(1200, 680)
+_SIZE = QSize(1200, 740)
 _PICKLE_QUESTION = QT_TRANSLATE_NOOP(
     "Library",
     "The heads of this pair are published as a pickle, a kind of file that can run code when it is "

@@ -383,7 +383,7 @@ class Tour:
         window.chat.new_chat()
         await self._ask(STORY)
         window.insight.open_steps()
-        await self._take("steps-streamed")
+        await self._take("steps-streamed", settle_s=1.0)
 
     async def _ask(self, prompt: str, screen: str = "") -> None:
         """Send a prompt, wait for its answer, and take a picture where a screen is named."""
