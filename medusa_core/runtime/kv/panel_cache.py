@@ -289,9 +289,10 @@ class PanelCache(KvCache):
             whole = layer.view(2, num_kv, -1, LANES * width)[:, :, panels]
             codes, scales = whole[..., : LANES * head_dim], whole[..., LANES * head_dim :]
             shape = whole.shape[1:3]
-            of_keys = codes[0].reshape(*shape, -1, LANES, 4).transpose(2, 3).flatten(3)
-            of_values = codes[1].reshape(*shape, LANES, -1)
-            by_row = scales.reshape(2, *shape, -1, LANES, 2).transpose(3, 4).flatten(4)
+            of_keys = codes[0].reshape(*shape, head_dim // 4, LANES, 4).transpose(2, 3).flatten(3)
+            of_values = codes[1].reshape(*shape, LANES, head_dim)
+            num_scales = scales.shape[-1] // (2 * LANES)
+            by_row = scales.reshape(2, *shape, num_scales, LANES, 2).transpose(3, 4).flatten(4)
             rows = (
                 torch.cat(each, dim=-1).flatten(1, 2)
                 for each in zip((of_keys, of_values), by_row, strict=True)
