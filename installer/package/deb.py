@@ -35,6 +35,7 @@ PROGRAMS = ("medusa", "medusa-chat")
 COMPLETIONS = {"bash": "medusa", "zsh": "_medusa", "fish": "medusa.fish"}
 ANSWER_S = 60.0
 LAST_LINES = 12
+_UTC = datetime.timezone.utc  # noqa: UP017 - Python 3.10 has no datetime.UTC
 
 
 def build_deb(job: Job) -> Path:
@@ -211,7 +212,7 @@ def read_releases(layout: Layout) -> tuple[Release, ...]:
 
 def seconds_of(release: Release) -> int:
     """Return noon of the release's day in seconds since 1970, the time of all packed files."""
-    noon = datetime.time(12, tzinfo=datetime.UTC)
+    noon = datetime.time(12, tzinfo=_UTC)
     return int(datetime.datetime.combine(release.day, noon).timestamp())
 
 
@@ -241,7 +242,7 @@ def debian_changelog(releases: tuple[Release, ...], maintainer: str) -> str:
             )
             for line in one.lines
         )
-        day = datetime.datetime.fromtimestamp(seconds_of(one), datetime.UTC)
+        day = datetime.datetime.fromtimestamp(seconds_of(one), _UTC)
         entries.append(
             f"medusa-chat ({one.version}) unstable; urgency=medium\n\n{lines}\n\n"
             f" -- {maintainer}  {format_datetime(day)}\n"  # in English, whatever the locale

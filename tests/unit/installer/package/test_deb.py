@@ -3,6 +3,7 @@
 import configparser
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,13 @@ def test_a_changelog_line_may_be_long_and_contain_markup() -> None:
     written = debian_changelog((type(release)("9", release.day, (line,)),), "A <a@b.c>")
     assert "`" not in written
     assert " ".join(written.split("*")[1].split("--")[0].split()) == line.replace("`", "").strip()
+
+
+def test_a_changelog_needs_nothing_newer_than_python_3_10(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("datetime.UTC")
+    anew = runpy.run_path(deb.__file__)
+    written = anew["debian_changelog"](anew["read_releases"](LAYOUT), "A <a@b.c>")
+    assert "12:00:00 +0000" in written
 
 
 def test_a_change_may_continue_in_the_next_line(tmp_path: Path) -> None:
