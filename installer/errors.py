@@ -24,14 +24,15 @@ class SetupError(Exception):
 
 
 class CommandError(SetupError):
-    """Raised if a command ends with a status other than 0.
+    """Raised if a command ends with a status other than 0, or without one.
 
     Attributes:
-        status: exit status; negative: the signal that ended it.
+        status: exit status; negative: the signal that ended it; None: it timed out or is missing.
         output: its last lines.
     """
 
-    def __init__(self, command: Sequence[str], status: int, output: Sequence[str]) -> None:
-        super().__init__(f"{' '.join(command[:6])} ... ended with status {status}.")
+    def __init__(self, command: Sequence[str], status: int | None, output: Sequence[str]) -> None:
+        end = "did not end by itself" if status is None else f"ended with status {status}"
+        super().__init__(f"{' '.join(command[:6])} ... {end}.")
         self.status = status
         self.output = tuple(output)

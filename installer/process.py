@@ -184,12 +184,12 @@ def run_checked(
     """Run a long command with one line of progress.
 
     Raises:
-        CommandError: It ended with a status other than 0.
+        CommandError: It ended with a status other than 0, or without one.
         SetupError: It could not be started.
     """
     output = run(commands, command, env)
     if output.status != 0:
-        raise CommandError(command, output.status or 0, output.text.splitlines())
+        raise CommandError(command, output.status, output.text.splitlines())
 
 
 def without_other_pythons(env: Mapping[str, str]) -> dict[str, str]:

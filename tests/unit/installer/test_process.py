@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from installer.process import SystemCommands
+from installer.errors import CommandError
+from installer.process import Output, SystemCommands, run_checked
 
 OTHERS = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "CONDA_PREFIX")
 
@@ -28,3 +29,14 @@ def test_a_started_program_inherits_no_other_python(
     assert runner.capture([str(tmp_path / "absent")], 60.0).status is None
     slow = [sys.executable, "-c", "import time; time.sleep(60)"]
     assert runner.capture(slow, 0.2, dict(os.environ)).status is None
+
+
+def test_a_command_without_a_status_is_not_reported_as_successful(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemCommands, "follow", lambda *_: Output(None, "timed out"))
+    with pytest.raises(
+        CommandError, match=r"^pip download \.\.\. did not end by itself\.$"
+    ) as caught:
+        run_checked(SystemCommands(tmp_path), ["pip", "download"])
+    assert caught.value.status is None
