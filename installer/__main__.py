@@ -11,6 +11,7 @@ from pathlib import Path
 
 OLDEST = (3, 10)  # of the installer; the environment's Python is chosen by uv
 SUITABLE = ("3.13", "3.12", "3.11")  # for the environment
+UV_FOLDER = "~/.local/share/uv-program"
 
 
 def find_suitable_python() -> str:
@@ -37,8 +38,10 @@ def explain_old_python(version: "tuple[int, int]", suitable: str) -> str:
         python = "python" + (installed or SUITABLE)[0]
         if os.name == "nt":
             python = "py -" + SUITABLE[0]
-        elif "uv " in lines[0]:
-            python = "uv run --no-project --python {0} python".format(SUITABLE[0])
+        elif UV_FOLDER in lines[0]:
+            python = "{0}/bin/uv run --no-project --python {1} python".format(
+                UV_FOLDER, SUITABLE[0]
+            )
     lines.append("Then:    {0} installer {1}".format(python, " ".join(sys.argv[1:]) or "run"))
     return "\n".join([words, *lines])
 
@@ -56,8 +59,10 @@ def install_command() -> str:
             return "{0}apt install {1} {1}-venv".format(sudo, name)
         if _succeeds("dnf", "--quiet", "--cacheonly", "list", name):
             return "{0}dnf install {1}".format(sudo, name)
-    # Distributions with a newer Python only: uv has Pythons of its own.
-    return "python3 -m pip install --user uv && uv python install 3.13"
+    # Distributions with a newer Python only: uv has Pythons of its own. It gets an environment,
+    # since their pip refuses to install outside of one (PEP 668).
+    words = "python3 -m venv {0} && {0}/bin/pip install uv && {0}/bin/uv python install {1}"
+    return words.format(UV_FOLDER, SUITABLE[0])
 
 
 def _succeeds(*command: str) -> bool:

@@ -7,6 +7,7 @@ import platform
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from installer.bootstrap.environment import (
     Recipe,
     install_packages,
     make_environment,
+    read_record,
     read_stamp,
     write_stamp,
 )
@@ -53,15 +55,28 @@ class Request:
     with_model: bool = True
 
 
-def ensure_ready(layout: Layout, commands: Commands, request: Request, reporter: Reporter) -> None:
+def ensure_ready(
+    layout: Layout,
+    make_commands: Callable[[Path, int], Commands],
+    request: Request,
+    reporter: Reporter,
+) -> None:
     """Install what is missing; takes milliseconds if nothing is.
+
+    Args:
+        layout: Paths of the checkout.
+        make_commands: Runs programs in a folder; long ones inherit the lock's descriptor.
+        request: What the environment must offer.
+        reporter: Told how it goes; asks.
 
     Raises:
         SetupError: Something on this machine prevents it.
+        OSError: The disk is full or can't be written.
     """
     if _is_complete(layout, request):
         return
-    with installation_lock(layout.lock):
+    with installation_lock(layout.lock) as lock:
+        commands = make_commands(layout.root, lock.fileno())
         # Another process may have installed it in the meantime.
         if not is_ready(layout, request):
             _install(layout, commands, request, reporter)
@@ -75,8 +90,10 @@ def is_ready(layout: Layout, request: Request) -> bool:
     if stamp is None or stamp.get("fingerprint") != fingerprint(layout):
         return False
     if request.torch is not None:
-        is_same = request.torch == stamp["torch_requested"]
-        is_build = request.torch in (stamp["torch"].partition("+")[2], TorchBuild.PIP.value)
+        is_same = request.torch == stamp["torch_requested"] != AUTO
+        # Wheels for macOS and ARM, and those of PyPI, name no build.
+        build = stamp["torch"].partition("+")[2]
+        is_build = build in ("", request.torch) or request.torch == TorchBuild.PIP.value
         if not (is_same and is_build):
             return False
     return stamp["with_tests"] or not request.with_tests
@@ -116,7 +133,7 @@ def _is_complete(layout: Layout, request: Request) -> bool:
 
 def _install(layout: Layout, commands: Commands, request: Request, reporter: Reporter) -> None:
     place = layout.environment
-    earlier = read_stamp(place)
+    earlier = read_record(place)
     if earlier is None:
         _check_is_ours(layout.venv)
     requested = request.torch or (earlier or {}).get("torch_requested", AUTO)
@@ -165,15 +182,27 @@ def _update(
 
     Until it is complete there is no record: an environment that was cut short is made afresh.
     """
-    record, packages = place.stamp.read_text(encoding="utf-8"), place.packages()
-    place.stamp.unlink()
+    times = _modification_times(place)
+    # Renamed, not removed: restoring it must succeed on a full disk too.
+    record = place.stamp.replace(place.stamp.with_suffix(".old"))
     try:
         torch = install_packages(place, recipe, uv, commands, reporter)
-    except SetupError:
-        if place.packages() == packages:  # nothing was changed, as without a network
-            place.stamp.write_text(record, encoding="utf-8")
+    except BaseException:
+        if _modification_times(place) == times:  # nothing was changed, as without a network
+            record.replace(place.stamp)
         raise
     write_stamp(place, {**recipe.record, "torch": torch})
+    record.unlink()
+
+
+def _modification_times(place: EnvironmentFolder) -> dict[str, int]:
+    """Return the modification time of every folder of the packages.
+
+    The list of packages isn't enough: an interrupted uninstall can leave the metadata of a package
+    that has lost modules.
+    """
+    folders = [folder for folder, _, _ in os.walk(place.site_packages)]
+    return {folder: Path(folder).stat().st_mtime_ns for folder in folders}
 
 
 def _works(place: EnvironmentFolder, commands: Commands) -> bool:

@@ -3,13 +3,14 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from app.startup.qt_libraries import likely_platforms
 from installer.bootstrap.terminal import TerminalReporter
 from installer.checkout import Request, ensure_ready
 from installer.checks import all_checks, room_checks, run_checks
-from installer.console import complain, say
+from installer.console import complain, complain_about_disk, say
 from installer.errors import SetupError
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
@@ -28,10 +29,9 @@ def main(argv: Sequence[str]) -> int:
     own, passed_on = _split(argv)
     options = _parser().parse_args(own)
     layout = this_repository()
-    commands = SystemCommands(layout.root)
     try:
         if options.command == "package":
-            build_packages(layout, commands, options)
+            build_packages(layout, SystemCommands(layout.root), options)
             return 0
         if options.command == "licences":
             # For developers alone: it reads TOML, which Python 3.10 can't.
@@ -41,19 +41,34 @@ def main(argv: Sequence[str]) -> int:
             return 0
         request = Request(options.command == "test", options.torch, not options.no_model)
         if options.command == "run":
-            return run_app(layout, commands, request, passed_on)
+            return run_app(layout, SystemCommands, request, passed_on)
         lanes = [f"--lane={lane}" for lane in options.lane]
-        return run_tests(layout, commands, request, [*lanes, *passed_on], options.room)
+        words = [*lanes, *passed_on]
+        return run_tests(layout, SystemCommands, request, words, options.room)
     except SetupError as error:
         complain(error.message, error.mend)
         return error.exit_status
     except KeyboardInterrupt:
         complain("Interrupted.", "Run the same command again: it repairs what is half done.")
         return INTERRUPTED_STATUS
+    except OSError as error:
+        complain_about_disk(error, layout.root)
+        return 1
 
 
-def run_app(layout: Layout, commands: Commands, request: Request, app_args: Sequence[str]) -> int:
+def run_app(
+    layout: Layout,
+    make_commands: Callable[[Path, int], Commands],
+    request: Request,
+    app_args: Sequence[str],
+) -> int:
     """Set up and open the window.
+
+    Args:
+        layout: Paths of the checkout.
+        make_commands: Runs programs in a folder; long ones inherit a descriptor, -1 for none.
+        request: What the environment must offer.
+        app_args: Arguments of the application.
 
     Raises:
         SetupError: the installation isn't possible; without a display its exit status is 2.
@@ -63,7 +78,7 @@ def run_app(layout: Layout, commands: Commands, request: Request, app_args: Sequ
     has_display = bool(platforms) or not is_linux
     # Before the installation, so that nobody waits for it in vain.
     check_system_packages(layout, platforms)
-    _prepare(layout, commands, request)
+    _prepare(layout, make_commands, request)
     if not has_display:
         raise SetupError(
             "There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window "
@@ -72,7 +87,7 @@ def run_app(layout: Layout, commands: Commands, request: Request, app_args: Sequ
             "Or, over ssh, connect with ssh -X and run again.",
             exit_status=NO_DISPLAY_STATUS,
         )
-    status = commands.attach([str(layout.python), "-m", "app", *app_args])
+    status = make_commands(layout.root, -1).attach([str(layout.python), "-m", "app", *app_args])
     if status < 0:
         complain(
             f"The application was ended by signal {-status}.",
@@ -85,7 +100,7 @@ def run_app(layout: Layout, commands: Commands, request: Request, app_args: Sequ
 
 def run_tests(
     layout: Layout,
-    commands: Commands,
+    make_commands: Callable[[Path, int], Commands],
     request: Request,
     pytest_args: Sequence[str],
     room: str | None = None,
@@ -98,10 +113,10 @@ def run_tests(
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_system_packages(layout, ["offscreen"])
     checks = all_checks(pytest_args) if room is None else room_checks(layout, room, pytest_args)
-    _prepare(layout, commands, request)
+    _prepare(layout, make_commands, request)
     if room is None:
         say("Running every check; about nine minutes on two cores.")
-    return run_checks(layout, commands, checks, offscreen)
+    return run_checks(layout, make_commands(layout.root, -1), checks, offscreen)
 
 
 def named_platform(app_args: Sequence[str]) -> str:
@@ -113,9 +128,12 @@ def named_platform(app_args: Sequence[str]) -> str:
     return ""
 
 
-def _prepare(layout: Layout, commands: Commands, request: Request) -> None:
-    ensure_ready(layout, commands, request, TerminalReporter(agrees=True))
+def _prepare(
+    layout: Layout, make_commands: Callable[[Path, int], Commands], request: Request
+) -> None:
+    ensure_ready(layout, make_commands, request, TerminalReporter(agrees=True))
     provide_launchers(layout)
+    commands = make_commands(layout.root, -1)
     compile_translations(layout, commands, layout.program("pyside6-lrelease"))
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from pathlib import Path
 
 
 def say(text: str) -> None:
@@ -15,6 +16,14 @@ def complain(message: str, mend: str = "") -> None:
     if mend:
         text += "\nWhat to do:\n" + "\n".join(f"    {line}" for line in mend.splitlines())
     print(text, file=sys.stderr, flush=True)
+
+
+def complain_about_disk(error: OSError, folder: Path) -> None:
+    """Print what the system says about a file, or about `folder` if the error names none."""
+    complain(
+        f"{error.filename or folder}: {error.strerror or error}.",
+        "Check that this disk can be written, and its room.",
+    )
 
 
 class ProgressLine:

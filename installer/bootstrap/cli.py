@@ -9,7 +9,7 @@ from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.program import Program
 from installer.bootstrap.situation import Kind, Situation, look
 from installer.bootstrap.start import has_tk_screen, run_command, run_window
-from installer.console import complain, say
+from installer.console import complain, complain_about_disk, say
 from installer.errors import SetupError
 from installer.process import CancelledError
 
@@ -42,10 +42,7 @@ def main(program: Path, argv: Sequence[str]) -> int:
         complain("Interrupted.", "Run the same command again: it goes on with what is there.")
         return INTERRUPTED_STATUS
     except OSError as error:
-        where = error.filename or data.root
-        complain(
-            f"{where}: {error.strerror}.", "Check that this disk can be written, and its room."
-        )
+        complain_about_disk(error, data.root)
         return 1
 
 

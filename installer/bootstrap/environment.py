@@ -164,14 +164,21 @@ def write_stamp(place: EnvironmentFolder, record: Mapping[str, object]) -> None:
 
 
 def read_stamp(place: EnvironmentFolder) -> dict[str, Any] | None:
-    """Return the record of an environment; None unless all its packages are there."""
-    if not place.is_complete:
+    """Return the record of an environment; None unless its Python and all packages are there."""
+    record = read_record(place)
+    if record is None or not place.is_complete:
         return None
+    return record if set(record["packages"]) <= place.packages() else None
+
+
+def read_record(place: EnvironmentFolder) -> dict[str, Any] | None:
+    """Return the record of an environment, whatever is missing now; None if it is unreadable."""
     try:
-        record = json.loads(place.stamp.read_text(encoding="utf-8"))
-        return record if set(record["packages"]) <= place.packages() else None
+        record: dict[str, Any] = json.loads(place.stamp.read_text(encoding="utf-8"))
+        set(record["packages"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
+    return record
 
 
 def _replace_changed(

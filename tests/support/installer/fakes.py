@@ -121,6 +121,8 @@ class FakeMachine:
     ) -> Output:
         """Answer for a dry run, a start of the program, the cache, nvidia-smi and tools."""
         line = self._note(command, env)
+        if command[0] == str(self.layout.python) and not self.layout.python.exists():
+            return Output(None, "No such file or directory")
         if command[0] == "nvidia-smi":
             return Output(None if self.nvidia_smi is None else 0, self.nvidia_smi or "")
         if "-qm" in command:

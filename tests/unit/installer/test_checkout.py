@@ -1,5 +1,6 @@
 """The environment of a checkout: first start, second start, and every way of being cut short."""
 
+import os
 import re
 import threading
 from pathlib import Path
@@ -27,7 +28,7 @@ OFFLINE = "error: Request failed\n  cause: dns error"
 def install(machine: FakeMachine, request: Request = NO_MODEL) -> list[str]:
     """Run the set-up; returns the commands that it needed."""
     machine.commands.clear()
-    ensure_ready(machine.layout, machine, request, Listener())
+    ensure_ready(machine.layout, machine.at, request, Listener())
     return machine.commands
 
 
@@ -79,9 +80,25 @@ def test_a_deleted_package_is_detected_and_reinstalled(machine: FakeMachine) -> 
     assert about.exists()
 
 
+def test_a_package_upgraded_by_a_developer_does_not_discard_the_environment(
+    machine: FakeMachine,
+) -> None:
+    machine.torch = [("--torch-backend=cu126", ["torch==2.13.0+cu126"])]
+    install(machine, Request(with_tests=True, torch="cu126", with_model=False))
+    extra = machine.layout.venv / "extra of a developer"
+    extra.touch()
+    about = next(machine.layout.environment.site_packages.glob("PySide6*.dist-info"))
+    about.rename(about.with_name("PySide6_Essentials-2.0.dist-info"))
+    assert not is_ready(machine.layout, NO_MODEL)
+    commands = install(machine)
+    assert extra.exists()
+    assert not [c for c in commands if "nvidia-smi" in c or " venv " in c]
+    assert is_ready(machine.layout, Request(with_tests=True, torch="cu126", with_model=False))
+
+
 @pytest.mark.parametrize("what", ["python", "stamp"])
 def test_a_broken_environment_is_made_again(machine: FakeMachine, what: str) -> None:
-    install(machine)
+    install(machine, Request(with_tests=True, with_model=False))
     old = machine.layout.venv / "old"
     old.touch()
     if what == "python":
@@ -91,6 +108,7 @@ def test_a_broken_environment_is_made_again(machine: FakeMachine, what: str) -> 
         stamp.write_text(stamp.read_text(encoding="utf-8")[:20], encoding="utf-8")
     install(machine)
     assert is_ready(machine.layout, NO_MODEL)
+    assert is_ready(machine.layout, Request(with_tests=True)) is (what == "python")
     assert not old.exists()
 
 
@@ -114,6 +132,37 @@ def test_an_environment_interrupted_anywhere_is_made_again(
     machine.before = lambda command: None
     install(machine, request)
     assert is_ready(machine.layout, request)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_an_update_that_changed_nothing_keeps_the_record(
+    machine: FakeMachine, error: type[BaseException], *, is_changed: bool
+) -> None:
+    install(machine)
+    module = machine.layout.environment.site_packages / "PySide6_Essentials.py"
+
+    def fail(command: str) -> None:
+        if "pip install" in command and "--dry-run" not in command:
+            if is_changed:
+                module.unlink()
+            raise error
+
+    machine.before = fail
+    with pytest.raises(error):
+        install(machine, Request(with_tests=True, with_model=False))
+    assert is_ready(machine.layout, NO_MODEL) is not is_changed
+
+
+def test_long_commands_inherit_the_lock(machine: FakeMachine) -> None:
+    held: list[int] = []
+
+    def make_commands(folder: Path, lock: int) -> FakeMachine:
+        held.append(os.fstat(lock).st_ino)
+        return machine
+
+    ensure_ready(machine.layout, make_commands, NO_MODEL, Listener())
+    assert held == [machine.layout.lock.stat().st_ino]
 
 
 def test_without_network_an_error_is_shown_and_the_environment_is_kept(
@@ -173,6 +222,17 @@ def test_a_chosen_build_of_torch_survives_an_update(machine: FakeMachine) -> Non
     assert install(machine, Request(torch="cu126", with_model=False)) == []
 
 
+@pytest.mark.parametrize("build", ["cpu", "cu126"])
+def test_a_chosen_build_whose_wheel_names_none_is_not_looked_for_again(
+    machine: FakeMachine, build: str
+) -> None:
+    machine.torch = [("torch==2.13.0", ["torch==2.13.0"])]
+    install(machine, Request(torch=build, with_model=False))
+    assert install(machine, Request(torch=build, with_model=False)) == []
+    assert install(machine, Request(torch=AUTO, with_model=False)) != []
+    assert install(machine, Request(torch=AUTO, with_model=False)) != [], "it looks at the cards"
+
+
 def test_torch_auto_detects_the_cards_again_and_replaces_the_build(machine: FakeMachine) -> None:
     install(machine)
     machine.nvidia_smi = "8.9, 580.95.05, NVIDIA GeForce RTX 4060\n"
@@ -187,12 +247,12 @@ def test_torch_auto_detects_the_cards_again_and_replaces_the_build(machine: Fake
 
 def test_a_waiting_installation_finds_it_installed(machine: FakeMachine) -> None:
     with installation_lock(machine.layout.lock):
-        arguments = (machine.layout, machine, Request(), Listener())
+        arguments = (machine.layout, machine.at, Request(), Listener())
         second = threading.Thread(target=ensure_ready, args=arguments, daemon=True)
         second.start()
         # What the first would do while it holds the lock.
         first = FakeMachine(machine.layout.root / "first")
-        ensure_ready(first.layout, first, NO_MODEL, Listener())
+        ensure_ready(first.layout, first.at, NO_MODEL, Listener())
         first.layout.pyproject.replace(machine.layout.pyproject)
         first.layout.venv.rename(machine.layout.venv)
         put_model(machine.layout.models)
@@ -226,7 +286,7 @@ def test_without_the_first_model_the_window_opens(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.pull_status = 1
-    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 0
+    assert cli.run_app(machine.layout, machine.at, Request(), ["--platform", "offscreen"]) == 0
     assert machine.ran("-m app")
     assert "There is no network.\nThe program starts without it" in capsys.readouterr().out
 

@@ -1,6 +1,7 @@
 """What may be wrong with the machine: each trouble has its sentence and its command."""
 
 import ast
+import errno
 import importlib.util
 import os
 import subprocess
@@ -52,12 +53,13 @@ def test_on_too_old_a_python_without_another_the_message_says_what_to_install(
     monkeypatch.setattr("sys.argv", ["installer"])
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("os.geteuid", lambda: 1000, raising=False)
+    uv = entry.UV_FOLDER
     for known, install, then in (
         ("python3.12", "sudo apt install python3.12 python3.12-venv", "python3.12"),
         (
             "nothing",
-            "python3 -m pip install --user uv && uv python install 3.13",
-            "uv run --no-project --python 3.13 python",
+            f"python3 -m venv {uv} && {uv}/bin/pip install uv && {uv}/bin/uv python install 3.13",
+            f"{uv}/bin/uv run --no-project --python 3.13 python",
         ),
     ):
         monkeypatch.setattr(
@@ -108,7 +110,7 @@ def test_everything_missing_is_reported_at_once_with_one_command(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(system_packages, "missing_libraries", lambda platforms: (CURSOR,))
     with pytest.raises(SetupError) as caught:
-        cli.run_app(machine.layout, machine, Request(), ["--platform", "xcb"])
+        cli.run_app(machine.layout, machine.at, Request(), ["--platform", "xcb"])
     assert "ensurepip" in caught.value.message
     assert CURSOR.file in caught.value.message
     install, then = caught.value.mend.splitlines()
@@ -141,20 +143,32 @@ def test_run_without_a_display_offers_the_command_line(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(SetupError) as caught:
-        cli.run_app(machine.layout, machine, Request(), [])
+        cli.run_app(machine.layout, machine.at, Request(), [])
     assert caught.value.exit_status == 2
     assert ".venv/bin/medusa run" in caught.value.mend
     assert not machine.ran("-m app")
 
 
 def test_run_opens_the_app_with_its_arguments(machine: FakeMachine) -> None:
-    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 0
+    assert cli.run_app(machine.layout, machine.at, Request(), ["--platform", "offscreen"]) == 0
     assert machine.commands[-1].endswith("-m app --platform offscreen")
+
+
+def test_a_disk_error_is_a_message_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill_up(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "/checkout/.venv")
+
+    monkeypatch.setattr(cli, "run_app", fill_up)
+    assert cli.main(["run"]) == 1
+    err = capsys.readouterr().err
+    assert "/checkout/.venv: No space left on device.\nWhat to do:\n    Check that this disk" in err
 
 
 def test_a_crash_of_the_app_is_an_error_status(machine: FakeMachine) -> None:
     machine.statuses = {"app": -6}
-    assert cli.run_app(machine.layout, machine, Request(), ["--platform", "offscreen"]) == 134
+    assert cli.run_app(machine.layout, machine.at, Request(), ["--platform", "offscreen"]) == 134
 
 
 def test_two_installations_run_one_after_the_other(

@@ -67,7 +67,7 @@ def test_on_a_read_only_disk_the_application_starts_untranslated(
     monkeypatch.setattr(cli, "ensure_ready", lambda *_: None)
     monkeypatch.setattr(cli, "check_system_packages", lambda *_: None)
     request = Request(with_model=False)
-    assert cli.run_app(machine.layout, machine, request, ["--platform", "offscreen"]) == 0
+    assert cli.run_app(machine.layout, machine.at, request, ["--platform", "offscreen"]) == 0
     assert "medusa_de.qm could not be written: read-only" in capsys.readouterr().out
     assert len(machine.ran("-m app")) == 1
 
@@ -77,7 +77,7 @@ def test_the_test_run_has_compiled_translations(
 ) -> None:
     monkeypatch.setattr(cli, "ensure_ready", lambda *_: None)
     monkeypatch.setattr(cli, "check_system_packages", lambda *_: None)
-    cli.run_tests(machine.layout, machine, Request(with_model=False), [])
+    cli.run_tests(machine.layout, machine.at, Request(with_model=False), [])
     tools = [Path(command.split()[0]).name for command in machine.commands]
     assert tools[0] == "pyside6-lrelease"
     assert "pytest" in tools
