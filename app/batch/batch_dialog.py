@@ -95,11 +95,11 @@ class BatchDialog(JobDialog):
         self._start()
         return True
 
-    def leave(self) -> None:
+    def pause_on_exit(self) -> None:
         """Pause a running batch at the end of the program."""
         self._timer.stop()
         if self.job is not None:
-            self.job.leave()
+            self.job.pause_on_exit()
 
     def _begin(self) -> None:
         assert self._model is not None  # the button is off before

@@ -93,7 +93,7 @@ class BatchView(QWidget):
                 self.table.scrollToBottom()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self.panel.restyle()
 
     def _build(self) -> None:

@@ -52,7 +52,7 @@ class PartRates(QWidget):
             self._fill()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._grid.setHorizontalSpacing(scale.px(0.8))
         self._grid.setVerticalSpacing(scale.px(0.15))

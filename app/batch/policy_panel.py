@@ -49,7 +49,7 @@ class PolicyPanel(QScrollArea):
         self.setVisible(is_known)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self.picture.restyle()
         self.rates.restyle()
 

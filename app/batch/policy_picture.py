@@ -7,7 +7,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from app.batch.policy_words import WHAT, schedule_words, share_words, used_tiers, what_words
+from app.batch.policy_words import WHAT, placed_label, schedule_words, share_words, used_tiers
 from app.batch.share_bar import Share, ShareBar
 from app.theme.appearance import Appearance
 from app.theme.tiers import tier_colour
@@ -52,7 +52,7 @@ class PolicyPicture(QWidget):
             self._fill()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._grid.setHorizontalSpacing(scale.px(0.8))
         self._grid.setVerticalSpacing(scale.px(0.15))
@@ -63,7 +63,7 @@ class PolicyPicture(QWidget):
         made.label.setTextFormat(Qt.TextFormat.RichText)
         made.label.setProperty("class", "figure")
         made.label.setWordWrap(True)
-        self._grid.addWidget(QLabel(what_words(name)), row, 0)
+        self._grid.addWidget(QLabel(placed_label(name)), row, 0)
         self._grid.addWidget(made.bar, row, 1)
         self._grid.addWidget(made.label, row + 1, 1)
         return made
@@ -86,7 +86,7 @@ class PolicyPicture(QWidget):
                 for tier, text in words.items()
             )
             row.label.setText("&nbsp; ".join(squares))
-            texts.append(f"{what_words(name)}: {', '.join(words.values())}.")
+            texts.append(f"{placed_label(name)}: {', '.join(words.values())}.")
         self._block_label.setText(schedule_words(policy))
         self.words = " ".join((*texts, schedule_words(policy)))
         self.setAccessibleDescription(self.words)

@@ -40,8 +40,8 @@ _UNKNOWN = "–"
 _DIGITS = 3  # of a rate
 
 
-def what_words(name: str) -> str:
-    """Return the name of the part that a field of a policy places."""
+def placed_label(name: str) -> str:
+    """Return the label of what a field of an offload policy places (weights, KV cache, …)."""
     return _tr(WHAT[name])
 
 

@@ -184,7 +184,7 @@ class ChatPage(QWidget):
         self._fit_strip()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme everywhere."""
+        """Apply the theme's sizes and colours everywhere."""
         scale = self._appearance.scale
         for column in self._narrow:
             column.set_width(scale.px(COLUMN_EM), scale.px(1.2))

@@ -138,7 +138,7 @@ class ConversationView(QScrollArea):
         bar.setValue(bar.value() + num_pages * bar.pageStep())
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._column.setMaximumWidth(scale.px(COLUMN_EM))
         self._stack.setSpacing(scale.px(1.2))

@@ -95,7 +95,7 @@ class EmptyState(QWidget):
         self._hint.setVisible(is_shown)
 
     def restyle(self) -> None:
-        """Take the sizes of the theme."""
+        """Apply the theme's sizes."""
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.9))
         self._grid.setSpacing(scale.px(0.7))

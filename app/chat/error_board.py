@@ -93,7 +93,7 @@ class ErrorBoard(QScrollArea):
             self._remove(card)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self._column.setSpacing(self._appearance.scale.px(0.4))
         for card in self.cards:
             card.restyle()

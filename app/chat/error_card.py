@@ -70,7 +70,7 @@ class ErrorCard(QFrame):
         self._actions.addWidget(button)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, theme = self._appearance.scale, self._appearance.theme
         self._row.setContentsMargins(scale.px(0.9), scale.px(0.7), scale.px(0.6), scale.px(0.7))
         self._row.setSpacing(scale.px(0.8))

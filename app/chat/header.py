@@ -225,7 +225,7 @@ class Header(QFrame):
         explain(self.state_label, ". ".join(filter(None, (text, *notes))))
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, theme = self._appearance.scale, self._appearance.theme
         self._row.setContentsMargins(scale.px(1.0), scale.px(0.6), scale.px(0.8), scale.px(0.6))
         self._row.setSpacing(scale.px(0.5))

@@ -72,12 +72,12 @@ class TurnList(QObject):
         return tuple(shown.answer for shown in self._shown)
 
     def message_of(self, answer_id: str) -> AnswerMessage | None:
-        """Where an answer is shown; None where it isn't."""
+        """Return the widget of an answer; None if not shown."""
         found = (a for a in reversed(self.answers) if a.request_id == answer_id)
         return next(found, None)
 
     def widget_of(self, message_id: str) -> MessageWidget | None:
-        """Where a prompt or an answer is shown; None where it isn't."""
+        """Return the widget of a message; None if not shown."""
         for shown in self._shown:
             if shown.turn.prompt.id == message_id:
                 return shown.user

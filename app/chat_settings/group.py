@@ -69,7 +69,7 @@ class Group(QWidget):
         self._note.setVisible(bool(note))
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self.column.setContentsMargins(scale.px(0.3), 0, 0, scale.px(0.6))
         self.column.setSpacing(scale.px(0.3))

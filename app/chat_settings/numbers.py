@@ -76,13 +76,13 @@ class NumberRows(QObject):
                 self.rows[name].setVisible(not reason)
                 continue
             lack = setting_text(reason)
-            self.rows[name].explain_lack(lack)
+            self.rows[name].set_disabled_reason(lack)
             if lack and lack not in notes[setting.group]:
                 notes[setting.group].append(lack)
         return {group: " ".join(lines) for group, lines in notes.items()}
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         for row in self.rows.values():
             row.restyle()
 

@@ -184,18 +184,18 @@ class ChatSettingsPanel(QFrame):
         return self._settings
 
     def show_settings(self, settings: ChatSettings) -> None:
-        """Take the settings of another conversation."""
+        """Show the settings of another conversation."""
         self._is_fresh = False
         if settings != self._settings:
             self._take(settings)
 
     def begin_chat(self) -> None:
-        """Take the settings that new conversations begin with; who guesses stays chosen."""
+        """Reset to the defaults of new chats; keep the selected drafter."""
         self.show_settings(self._beginning)
         self._is_fresh = True
 
     def generate_settings(self) -> GenerateSettings:
-        """What the next answer is decoded with; a rule that draws gets a new seed.
+        """Return the decoding settings of the next answer; sampling rules get a new seed.
 
         Until a model is loaded, the chosen values are sent unchecked; the engine checks them.
         """
@@ -209,11 +209,11 @@ class ChatSettingsPanel(QFrame):
         return chosen.generate_settings(self._make_seed() if draws and chosen.seed is None else 0)
 
     def framed(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-        """A conversation with the system prompt before it."""
+        """Return the messages with the system prompt prepended."""
         return self._settings.framed(messages)
 
     def offer(self, loaded: ModelLoaded) -> None:
-        """Offer what can run on this model; what can't, but was chosen, comes back with a model."""
+        """Offer the model's drafters and rules; keep an unsupported selection for later models."""
         self._rules = {rule.name: rule for rule in loaded.rules}
         self._drafters = {drafter.name: drafter for drafter in loaded.drafters}
         offer(self.rule_box, loaded.rules)
@@ -238,18 +238,18 @@ class ChatSettingsPanel(QFrame):
 
     @property
     def drafter(self) -> DrafterChoice | None:
-        """Who will guess; None while no model says who can."""
+        """The selected drafter; None until a model is loaded."""
         first = next(iter(self._drafters.values()), None)
         return self._drafters.get(self._settings.drafter, first)
 
     @property
     def drafters(self) -> tuple[DrafterChoice, ...]:
-        """All who can guess on this model."""
+        """Drafters available for the loaded model."""
         return tuple(self._drafters.values())
 
     @property
     def rule(self) -> RuleChoice | None:
-        """How tokens will be chosen; None while no model says how they can be."""
+        """The selected sampling rule; None until a model is loaded."""
         first = next(iter(self._rules.values()), None)
         return self._rules.get(self._settings.rule, first)
 
@@ -266,7 +266,7 @@ class ChatSettingsPanel(QFrame):
         self._take(with_number(self._settings, name, value))
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, theme = self._appearance.scale, self._appearance.theme
         self._column.setContentsMargins(scale.px(0.9), scale.px(0.6), scale.px(0.9), scale.px(0.9))
         self._column.setSpacing(scale.px(0.5))
@@ -354,7 +354,7 @@ class ChatSettingsPanel(QFrame):
             if rule is None or rule.draws
             else self.tr("{0} draws nothing, so it needs no seed.").format(setting_text(rule.label))
         )
-        self._seed_row.explain_lack(lack)
+        self._seed_row.set_disabled_reason(lack)
         self._seed_row.mark_changed(settings.seed != default.seed)
 
     # How it looks ---------------------------------------------------------------------------------

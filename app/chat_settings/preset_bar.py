@@ -122,7 +122,7 @@ class PresetBar(QWidget):
         self._do(lambda: self._presets.use_for_new_chats(self._settings))
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._more.setIcon(self._appearance.icon("menu", self._appearance.theme.muted, 1.1))
         self._more.setIconSize(QSize(scale.px(1.1), scale.px(1.1)))

@@ -88,7 +88,7 @@ class RaceList(QListWidget):
         return bar.name == self._chosen
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self.setFixedHeight(len(self.bars) * self._rows.height + 2 * self.frameWidth())
         self.scheduleDelayedItemsLayout()
         self.viewport().update()

@@ -59,26 +59,26 @@ class SettingRow(QWidget):
         row.addWidget(field)
         row.addWidget(self.reset_button)
         field.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.explain_lack("")
+        self.set_disabled_reason("")
         self.restyle()
 
-    def explain_lack(self, lack: str) -> None:
-        """Grey it with the reason why it does nothing; empty if it does something."""
-        self.field.setEnabled(not lack)
-        self._label.setEnabled(not lack)
-        text = f"{lack} {self._meaning}" if lack else self._meaning
+    def set_disabled_reason(self, reason: str) -> None:
+        """Disable the setting and show why; an empty reason enables it."""
+        self.field.setEnabled(not reason)
+        self._label.setEnabled(not reason)
+        text = f"{reason} {self._meaning}" if reason else self._meaning
         for widget in (self.field, self._label):
             explain(widget, text)
 
     def mark_changed(self, is_changed: bool) -> None:
-        """Show whether it is another one than the default."""
+        """Show whether the value differs from the default."""
         self.reset_button.setVisible(is_changed)
         self._label.setProperty("changed", is_changed)
         self._label.style().unpolish(self._label)
         self._label.style().polish(self._label)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self.field.setFixedWidth(scale.px(FIELD_EM))
         icon = self._appearance.icon("regenerate", self._appearance.theme.muted, 0.9)

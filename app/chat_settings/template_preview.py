@@ -55,5 +55,5 @@ class TemplatePreview(QWidget):
         self.error.show()
 
     def restyle(self) -> None:
-        """Take the sizes of the theme."""
+        """Apply the theme's sizes."""
         self.text.restyle()

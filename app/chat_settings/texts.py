@@ -42,7 +42,7 @@ class TextBox(QPlainTextEdit):
             self._shows = False
 
     def restyle(self) -> None:
-        """Take the sizes of the theme."""
+        """Apply the theme's sizes."""
         line = self.fontMetrics().lineSpacing()
         self.setFixedHeight(line * self._num_lines + self._appearance.scale.px(1.0))
 
@@ -52,10 +52,10 @@ class TextBox(QPlainTextEdit):
 
 
 class SeedBox(QLineEdit):
-    """A whole number, or nothing for a new one with each answer.
+    """Seed field; empty draws a new seed per answer.
 
     Signals:
-        chosen: The user wrote another one.
+        chosen: The user edited the seed.
     """
 
     chosen = Signal()
@@ -68,11 +68,11 @@ class SeedBox(QLineEdit):
 
     @property
     def seed(self) -> int | None:
-        """What is written."""
+        """The entered seed; None if empty."""
         return int(self.text()) if self.text() else None
 
     def show_seed(self, seed: int | None) -> None:
-        """Show another one."""
+        """Show a seed."""
         if seed != self.seed:
             self.setText("" if seed is None else str(seed))
 

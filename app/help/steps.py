@@ -120,7 +120,7 @@ class ModelStep(WelcomeStep):
         self.table.currentCellChanged.connect(lambda *_: self._choose())
         self.download_button.clicked.connect(self._download)
         self.gguf_button.clicked.connect(self.gguf_requested)
-        self._show(None)
+        self._show_offers(None)
 
     def look(self) -> None:
         """Start to determine which models fit; the table is filled later."""
@@ -131,7 +131,7 @@ class ModelStep(WelcomeStep):
         """Show the models that fit a device."""
         self.offers = in_order([o for o in library.catalog() if fits(o, budget)], budget)
         self.note.clear()
-        self._show(budget)
+        self._show_offers(budget)
         best = proposed(self.offers, budget)
         if best is not None:
             self.table.selectRow(1 + self.offers.index(best))
@@ -144,7 +144,7 @@ class ModelStep(WelcomeStep):
         except MedusaError as error:
             self.note.setText(error_text(error))
 
-    def _show(self, budget: Budget | None) -> None:
+    def _show_offers(self, budget: Budget | None) -> None:
         here = (first_choice().name, self.tr("Ready"), "–")
         self.table.show_rows([here, *(_cells(one, budget) for one in self.offers)])
         self._choose()

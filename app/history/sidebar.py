@@ -181,7 +181,7 @@ class Sidebar(QWidget):
         self.search_edit.selectAll()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, muted = self._appearance.scale, self._appearance.theme.muted
         self._column.setContentsMargins(scale.px(0.6), scale.px(0.6), scale.px(0.3), scale.px(0.6))
         self._column.setSpacing(scale.px(0.5))

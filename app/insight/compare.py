@@ -177,7 +177,7 @@ class CompareDialog(QDialog):
         self.answer_reported.emit(settings, events)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         for side in self.sides:
             side.restyle()
 

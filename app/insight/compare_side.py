@@ -152,7 +152,7 @@ class Side(QWidget):
             self._view.reveal(self.answer, place)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self._view.restyle()
 
     def _build(self) -> None:

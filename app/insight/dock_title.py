@@ -41,7 +41,7 @@ class DockTitle(QWidget):
         self.restyle()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, muted = self._appearance.scale, self._appearance.theme.muted
         self._row.setContentsMargins(scale.px(0.8), scale.px(0.1), scale.px(0.3), scale.px(0.1))
         self._row.setSpacing(scale.px(0.2))

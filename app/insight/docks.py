@@ -85,7 +85,7 @@ class Docks(QObject):
             dock.hide()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         for dock in self._docks.values():
             title = dock.titleBarWidget()
             assert isinstance(title, DockTitle)

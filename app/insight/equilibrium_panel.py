@@ -177,7 +177,7 @@ class EquilibriumPanel(QWidget):
         return super().eventFilter(watched, event)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
         # All three rows, their header and the bar that scrolls.

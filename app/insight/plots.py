@@ -62,7 +62,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.setAccessibleName(f"{self._name}{self._unit}")
 
     def restyle(self, appearance: Appearance) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, theme = appearance.scale, appearance.theme
         self._focus_colour = theme.accent
         self.setMinimumSize(scale.px(12), scale.px(LEAST_EM))
@@ -117,7 +117,7 @@ class TimePlot(Plot):
         self.scene().sigMouseClicked.connect(self._clicked)
 
     def restyle(self, appearance: Appearance) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         super().restyle(appearance)
         self.marker.setPen(pg.mkPen(appearance.theme.accent, width=2))
         self.marker.setHoverPen(pg.mkPen(appearance.theme.accent_hover, width=4))

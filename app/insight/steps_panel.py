@@ -133,7 +133,7 @@ class StepsPanel(QWidget):
             self._draw_soon()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
         for plot in self.plots:

@@ -58,7 +58,7 @@ class Transport(QWidget):
         return self._label.text()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, muted = self._appearance.scale, self._appearance.theme.text
         playing = "pause" if self._timeline.is_playing else "play"
         buttons = ((self._back, "back"), (self.play_button, playing), (self._forward, "forward"))

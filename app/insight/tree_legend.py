@@ -125,7 +125,7 @@ class TreeLegend(QWidget):
         self.setAccessibleDescription("; ".join(_describe(samples)))
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self._flow.setSpacing(self._appearance.scale.px(0.9))
         for swatch in self.findChildren(_Swatch):
             swatch.updateGeometry()

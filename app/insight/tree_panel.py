@@ -135,7 +135,7 @@ class TreePanel(QWidget):
         self._choose(step.path[place + 1] if place + 1 < len(step.path) else ghost)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale, theme = self._appearance.scale, self._appearance.theme
         self._column.setContentsMargins(scale.px(1.0), scale.px(0.5), scale.px(1.0), scale.px(0.6))
         self._column.setSpacing(scale.px(0.4))

@@ -102,7 +102,7 @@ class TreeView(QGraphicsView):
             self.scale(factor, factor)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self._draw()
 
     def paint_picture(self, painter: QPainter, target: QRectF) -> None:

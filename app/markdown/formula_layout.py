@@ -76,7 +76,7 @@ def line_of(pieces: Sequence[Piece]) -> str:
     for number, at in enumerate(inked):
         before = inked[number - 1] if number else -1
         after = inked[number + 1] if number + 1 < len(inked) else None
-        if number and not _is_within(pieces[before], pieces[at]):
+        if number and not _touches_bracket(pieces[before], pieces[at]):
             written += (space.text for space in pieces[before + 1 : at])
         written.append(
             _written(
@@ -90,8 +90,8 @@ def line_of(pieces: Sequence[Piece]) -> str:
     return _TWO_OVERLINES.sub("\u0305\u2009", text)
 
 
-def _is_within(left: Piece, right: Piece) -> bool:
-    """Whether a space between two parts directly follows or precedes a bracket inside it."""
+def _touches_bracket(left: Piece, right: Piece) -> bool:
+    """Whether the gap follows an opening or precedes a closing bracket."""
     return left.kind is Kind.OPEN or right.kind is Kind.CLOSE
 
 

@@ -211,7 +211,7 @@ class Details(QWidget):
         self._replan()
 
     def restyle(self) -> None:
-        """Take the colours of the theme."""
+        """Apply the theme's colours."""
         self.bar.restyle()
 
     def _build(self) -> None:

@@ -135,7 +135,7 @@ class LibraryDialog(QDialog):
                 self.notice_label.setText(goes_on.format(paused))
 
     def restyle(self) -> None:
-        """Take the colours of the theme."""
+        """Apply the theme's colours."""
         self.discover.details.restyle()
         self.installed.details.restyle()
 

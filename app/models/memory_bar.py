@@ -67,7 +67,7 @@ class MemoryBar(QWidget):
         self.setAccessibleDescription(text)
 
     def restyle(self) -> None:
-        """Take the colours of the theme."""
+        """Apply the theme's colours."""
         self.show_plan(self._plan)
 
     def _segments_of(self, plan: MemoryPlan) -> tuple[Segment, ...]:

@@ -119,7 +119,7 @@ class TrainDialog(JobDialog):
         self._end_query()
         super().closeEvent(event)
 
-    def leave(self) -> None:
+    def pause_on_exit(self) -> None:
         """Pause a running training at the end of the program."""
         self._end_query()
         self._timer.stop()

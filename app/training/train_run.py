@@ -87,7 +87,7 @@ class TrainRun(QWidget):
             self._draw()
 
     def restyle(self) -> None:
-        """Take the colours of the theme."""
+        """Apply the theme's colours."""
         self.plot.restyle(self._appearance)
         self._draw()
 

@@ -163,8 +163,8 @@ class JobDialog(QDialog):
         self.message_label.setVisible(bool(text))
         self.message_label.setText(text)
 
-    def leave(self) -> None:
-        """Pause what runs, as the program ends."""
+    def pause_on_exit(self) -> None:
+        """Pause a running job at the program's exit."""
         raise NotImplementedError
 
     def _begin(self) -> None:

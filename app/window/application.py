@@ -320,7 +320,7 @@ async def _serve_user(application: Application) -> int:
 
 
 async def _offer_models(application: Application) -> None:
-    """Once a model is ready, list the others that are here; downloads go on from then, too."""
+    """After the first model has loaded, list other installed models and resume downloads."""
     ready = asyncio.Event()
     application.loaded_model.chosen.connect(ready.set)
     await ready.wait()

@@ -168,7 +168,17 @@ def read_shape(path: Path) -> HeadsShape:
 
 
 def chosen_shape(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadsShape:
-    """Return the sizes of `chosen_heads` without reading a tensor; raises the same."""
+    """Return the sizes of the heads that a target is loaded with, without reading a tensor.
+
+    Args:
+        path: Path of the heads; None if none were chosen.
+        takes_own: Use heads among the target's own tensors if no path is given.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: There are no heads at the path.
+        ModelError: A GGUF file's architecture isn't supported.
+    """
     files = chosen_heads(model, path, takes_own)
     return HeadsShape() if files is None else shape_of_files(files)
 

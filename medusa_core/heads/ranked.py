@@ -68,8 +68,8 @@ class Ranked:
             self._chances = _probabilities(self.scores, self.columns)
         return self._chances
 
-    def worths(self) -> array[float]:
-        """Return the top tokens' probabilities given the sampling noise, else `chances`."""
+    def noised_probabilities(self) -> array[float]:
+        """Return the top tokens' probabilities given the sampling noise, if any; else `chances`."""
         if self._drawn is None:
             return self.chances()
         return _probabilities(self._drawn.scores.mul(self._sharpness).float(), self._drawn.places)

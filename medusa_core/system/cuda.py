@@ -144,7 +144,7 @@ def wait_for_computing(device: torch.device) -> None:
 
 
 def seconds_of(work: Callable[[], None], device: torch.device) -> float:
-    """Measure the seconds of some work on a device, including the host's part."""
+    """Measure the wall-clock seconds of a workload on a device, host overhead included."""
     wait(device)
     started = time.perf_counter()
     work()
@@ -153,25 +153,25 @@ def seconds_of(work: Callable[[], None], device: torch.device) -> float:
 
 
 def median_seconds(
-    works: Sequence[Callable[[], None]], device: torch.device, repeats: int, ends: float
+    workloads: Sequence[Callable[[], None]], device: torch.device, repeats: int, deadline: float
 ) -> list[float]:
-    """Measure a GPU's seconds of several works in turns, without the host's part.
+    """Median GPU time of several workloads, run alternately, excluding host overhead.
 
-    They alternate, because a GPU's clock changes with its temperature.
+    They alternate because a GPU's clock changes with its temperature.
 
     Args:
-        works: Each launches kernels, the same in every call.
+        workloads: Each launches kernels, the same in every call.
         device: The GPU.
         repeats: Rounds that are measured.
-        ends: `time.perf_counter()` after which no further round begins.
+        deadline: `time.perf_counter()` after which no further round begins.
 
     Raises:
         RuntimeError: An operation can't be captured as a graph.
     """
     memory = graph_memory()
-    graphs = [record(work, memory) for work in works]
+    graphs = [record(work, memory) for work in workloads]
     rounds: list[list[float]] = []
-    while len(rounds) < repeats and not (rounds and time.perf_counter() > ends):
+    while len(rounds) < repeats and not (rounds and time.perf_counter() > deadline):
         spans: list[tuple[Any, Any]] = []
         for graph in graphs:
             began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]

@@ -26,14 +26,14 @@ _NAME_CHARS = 40
 
 
 class AttachmentBar(QWidget):
-    """Chips of files; hidden where there are none.
+    """Chips of attached files; hidden if there are none.
 
     Attributes:
-        attachments: The files, in order.
+        attachments: The files in display order.
 
     Signals:
-        removed: The user doesn't want this file (an `Attachment`) any more.
-        unpacked: The text of a file (which is no file any more) belongs into the message.
+        removed: The user removed this file (an `Attachment`).
+        unpacked: The user turned an attachment into message text (the `str`).
     """
 
     removed = Signal(object)
@@ -64,7 +64,7 @@ class AttachmentBar(QWidget):
         self._flow.invalidate()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         self.show_all(self.attachments)
 
     def show_text(self, attachment: Attachment) -> None:

@@ -247,7 +247,7 @@ class Composer(QFrame):
         self.edit.setPlaceholderText(hint)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._row.setContentsMargins(scale.px(0.4), scale.px(0.5), scale.px(0.5), scale.px(0.5))
         self.attach_button.setIcon(

@@ -79,7 +79,7 @@ class FindBar(QFrame):
         self.count.setAccessibleName(self.count.text())
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._row.setContentsMargins(scale.px(1.2), scale.px(0.35), scale.px(0.8), scale.px(0.35))
         side = scale.px(1.0)

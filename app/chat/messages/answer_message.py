@@ -255,7 +255,7 @@ class AnswerMessage(MessageWidget):
         return QRect(self.view.mapTo(self, place.topLeft()), place.size())
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         if not self.is_populated:
             return
         scale = self._appearance.scale

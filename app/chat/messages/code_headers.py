@@ -84,7 +84,7 @@ class CodeHeaders:
         del self.headers[num_shown:]
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         for header in self.headers:
             header.button.restyle()
 

@@ -47,7 +47,7 @@ class CopyButton(QToolButton):
         self.restyle()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         side = self._appearance.scale.px(1.0)
         icon = "check" if self._end.isActive() else "copy"
         self.setIcon(self._appearance.icon(icon, self._appearance.theme.muted, 1.0))

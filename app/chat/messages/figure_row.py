@@ -91,7 +91,7 @@ class FigureRow(QWidget):
             label.setVisible(index < len(figures))
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         muted = self._appearance.theme.muted
         side = self._appearance.scale.px(1.05)
         for icon, button in self._buttons.items():

@@ -70,7 +70,7 @@ class PromptActions(QWidget):
         self.restyle()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         side = self._appearance.scale.px(1.0)
         self.edit_button.setIcon(self._appearance.icon("edit", self._appearance.theme.muted, 1.0))
         self.edit_button.setIconSize(QSize(side, side))
@@ -117,7 +117,7 @@ class MessageWidget(QFrame):
         return None
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme, as far as the style sheet doesn't bring them."""
+        """Apply the theme's sizes and colours, as far as the style sheet doesn't bring them."""
 
 
 class UserMessage(MessageWidget):
@@ -259,7 +259,7 @@ class UserMessage(MessageWidget):
         self.edited.emit(text)
 
     def restyle(self) -> None:
-        """Take the sizes of the theme."""
+        """Apply the theme's sizes."""
         if not self.is_populated:
             return
         scale = self._appearance.scale

@@ -229,7 +229,7 @@ class TextView(QTextBrowser):
                 line = block.layout().lineAt(number)
                 first = max(start - block.position(), line.textStart())
                 last = min(end - block.position(), line.textStart() + line.textLength())
-                for left, right in _stretches(line, range(first, last)):
+                for left, right in _x_ranges(line, range(first, last)):
                     top = corner + QPointF(left, line.y())
                     yield QRectF(top.x(), top.y(), right - left, line.height())
             block = block.next()
@@ -307,8 +307,8 @@ class TextView(QTextBrowser):
         box.open()
 
 
-def _stretches(line: QTextLine, positions: range) -> list[tuple[float, float]]:
-    """Left and right of where characters of a line stand; of both directions, in several parts."""
+def _x_ranges(line: QTextLine, positions: range) -> list[tuple[float, float]]:
+    """Horizontal extents of a line's characters; bidirectional text yields several."""
     edges = (QTextLine.Edge.Leading, QTextLine.Edge.Trailing)
     found: list[tuple[float, float]] = []
     for left, right in sorted(
@@ -321,7 +321,7 @@ def _stretches(line: QTextLine, positions: range) -> list[tuple[float, float]]:
 
 
 def _x_of(line: QTextLine, position: int, edge: QTextLine.Edge) -> float:
-    """Where a character of a line begins, or ends."""
+    """Return the x coordinate of an edge of a character."""
     found = line.cursorToX(position, edge)
     assert isinstance(found, tuple)  # the position comes back, too
     return float(found[0])

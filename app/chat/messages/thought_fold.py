@@ -71,7 +71,7 @@ class ThoughtFold(QWidget):
         )
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         side = scale.px(0.9)
         self.button.setIconSize(QSize(side, side))

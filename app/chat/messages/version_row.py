@@ -61,7 +61,7 @@ class VersionRow(QWidget):
         self.setVisible(many)
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         side = self._appearance.scale.px(1.0)
         for button, icon in ((self.previous_button, "previous"), (self.next_button, "next")):
             button.setIcon(self._appearance.icon(icon, self._appearance.theme.muted, 1.0))

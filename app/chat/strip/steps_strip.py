@@ -1,4 +1,4 @@
-"""The strip at the bottom: what each step gave, which guesses were right, and what it runs on."""
+"""The bottom strip: tokens per step, acceptance by draft source, and the device."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class StepsStrip(QFrame):
         self._show()
 
     def restyle(self) -> None:
-        """Take the sizes and colours of the theme."""
+        """Apply the theme's sizes and colours."""
         scale = self._appearance.scale
         self._column.setContentsMargins(scale.px(1.4), scale.px(0.5), scale.px(1.4), scale.px(0.6))
         self._column.setSpacing(scale.px(0.2))
@@ -241,13 +241,13 @@ class StepsStrip(QFrame):
             .strip()
         )
         self._bars.show_tally(tally)
-        name = self._name
+        name = self._plain_label
         shown = {mark: AcceptanceRate(mark, name(mark)) for mark in self._marks}
         shown |= {rate.mark: rate._replace(name=name(rate.mark)) for rate in tally.rates()}
         self._heads.show_rates(tuple(shown.values()))
 
-    def _name(self, mark: Mark) -> str:
-        """A source in the words of somebody who knows none."""
+    def _plain_label(self, mark: Mark) -> str:
+        """Plain-language label of a token's draft source."""
         if mark.source in ("medusa", "hydra"):
             return self.tr("Head {0}").format(mark.depth)
         if mark.source == "suffix":

@@ -104,7 +104,7 @@ class Pages(QObject):
     def end(self) -> None:
         """The window closes: what runs beside it is ended, and can be gone on with."""
         for dialog in self._jobs:
-            dialog.leave()
+            dialog.pause_on_exit()
 
     def commands(self) -> Iterator[AppCommand]:
         """A command for each page."""

@@ -69,7 +69,7 @@ class PairOffer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the model that cards of drafters may use."""
+        """Hub ids of the model and its base models; a drafter's model card may name any of them."""
         return (self.pair.model, *self.bases)
 
     @property

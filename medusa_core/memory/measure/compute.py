@@ -140,7 +140,7 @@ class SampleModel:
         chunk_s = self._chunk_s(_CHUNK_ROWS, tokens) - many[_CHUNK_ROWS]
         return ModelRates(
             tuple((few | many).items()),
-            tuple((rows, self._head_s(rows)) for rows in ROWS),
+            tuple((rows, self._lm_head_s(rows)) for rows in ROWS),
             *(
                 rows * nbytes / max(rows * nbytes / _MAX_RATE, seconds)
                 for rows, seconds in ((_STEP_ROWS, step_s), (_CHUNK_ROWS, chunk_s))
@@ -185,7 +185,7 @@ class SampleModel:
         return self._seconds(self.step(count, length))
 
     def _chunk_s(self, rows: int, cached: int) -> float:
-        """Time a chunk of a prompt after so many cached rows."""
+        """Time a prompt chunk after a number of cached rows."""
         kv = self._runner.new_cache(cached + rows + ROUND_ROWS)
 
         def read() -> None:
@@ -196,8 +196,8 @@ class SampleModel:
 
         return self._seconds(read)
 
-    def _head_s(self, rows: int) -> float:
-        """Time the output projection of so many rows."""
+    def _lm_head_s(self, rows: int) -> float:
+        """Time the LM head for a number of rows."""
         shape = (rows, self._config.hidden_size)
         states = torch.randn(shape).to(self._precision.device, self._runner.hidden_dtype)
         return self._seconds(lambda: self._runner.logits(states))

@@ -566,7 +566,7 @@ class BlockSpec:
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of what is neither a linear layer nor a norm, by whole names."""
+        """Shapes by full name of tensors that belong to neither linear layers nor norms."""
         found = {name: shape for one in self.mixers for name, shape in one.tensors.items()}
         if self.layer_scalar:
             found[self.layer_scalar] = (1,)

@@ -31,10 +31,10 @@ class TransformersModel:
     """A model that runs through transformers.
 
     Attributes:
-        theirs: transformers' configuration object.
+        hf_config: transformers' configuration object.
         body: The model without its LM head.
         layers: Blocks of the body; empty if they can't be found.
-        carries: Name of the argument in which the body takes its cache.
+        cache_argument: Name of the body's argument for the KV cache.
         embedding: Token embedding. [vocabulary, hidden]
         lm_head: LM head, which draft heads may share.
         num_parameters: Number of parameters; tied ones are counted once.
@@ -43,10 +43,10 @@ class TransformersModel:
 
     def __init__(self, config: ModelConfig, model: Any) -> None:
         self.config = config
-        self.theirs: Any = model.config
+        self.hf_config: Any = model.config
         self.body: Any = body_of(model)
         self.layers: tuple[nn.Module, ...] = _blocks_of(self.body, config.num_layers)
-        self.carries = cache_argument(self.body, config.model_type)
+        self.cache_argument = cache_argument(self.body, config.model_type)
         self.embedding: Tensor = model.get_input_embeddings().weight.detach()
         projection: Any = model.get_output_embeddings()
         self.lm_head: QuantLinear = DenseLinear(projection.weight.detach(), _detached(projection))

@@ -297,7 +297,7 @@ class NativeDecoder:
         return struct
 
     def _set_linear(self, place: _Place, linear: QuantLinear) -> None:
-        """Set a linear layer, or note the place of one that is offloaded."""
+        """Fill a field of a C struct with a linear layer; if it is offloaded, record the field."""
         if isinstance(linear, OffloadedLinear):
             self._places[id(linear)] = place
         else:

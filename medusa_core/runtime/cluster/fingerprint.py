@@ -98,14 +98,19 @@ def check_offer(theirs: StageOffer, ours: StageOffer, library: str) -> None:
         raise _differs(theirs, what, has, f"{library} {our_hash}", hint)
 
 
-def check_speed(name: str, rate: StageSpeed, formats: dict[str, str | bool]) -> None:
-    """Refuse a machine that uses other weight formats.
+def check_formats(name: str, stage: StageSpeed, required_formats: dict[str, str | bool]) -> None:
+    """Check that a machine uses the required weight formats.
+
+    Args:
+        name: Name of the machine, for the error.
+        stage: Reply of the machine.
+        required_formats: Formats of the other machines by part.
 
     Raises:
         ClusterError: A format differs.
     """
-    for part, wanted in formats.items():
-        found = rate.formats.get(part)
+    for part, wanted in required_formats.items():
+        found = stage.formats.get(part)
         if found != wanted:
             raise ClusterError(
                 tr(

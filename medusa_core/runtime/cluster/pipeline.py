@@ -25,8 +25,8 @@ from medusa_core.runtime.cluster.division import (
     slowest_s,
 )
 from medusa_core.runtime.cluster.fingerprint import (
+    check_formats,
     check_offer,
-    check_speed,
 )
 from medusa_core.runtime.cluster.layer_range import (
     NO_LAYERS,
@@ -271,7 +271,7 @@ class Pipeline:
         offer = connection.offer()
         check_offer(offer, self._ours, self._wanted.library)
         rate = connection.prepare(self._wanted)
-        check_speed(offer.name, rate, self._formats)
+        check_formats(offer.name, rate, self._formats)
         log.info("%s at %s: %s", offer.name, offer.place, rate)
         return Member(connection, offer, rate)
 

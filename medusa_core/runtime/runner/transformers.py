@@ -79,7 +79,7 @@ class TransformersRunner(Runner):
         self._hooks: list[Any] = []
         self._reads_chunks = True
         self._max_error = 0.0
-        self._masks = _Masks(model.theirs, precision.compute)
+        self._masks = _Masks(model.hf_config, precision.compute)
         self.plain_why = sizes_of(model.config).plain_why
         with quietly(), torch.inference_mode():  # transformers warns of slow kernels
             self._probe()
@@ -94,7 +94,7 @@ class TransformersRunner(Runner):
 
         model, is_plain = self._model, bool(self.plain_why)
         return TransformersCache(
-            model.config, model.theirs, self._precision, capacity, memory, is_plain
+            model.config, model.hf_config, self._precision, capacity, memory, is_plain
         )
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
@@ -197,7 +197,7 @@ class TransformersRunner(Runner):
                 kwargs["attention_mask"] = self._masks.of(visible, positions[0], kv.length)
         ids = torch.tensor([list(rows.token_ids)], device=device)
         with _our_errors(), kv.reading(rows.first) as read, torch.no_grad():
-            states = model.states(input_ids=ids, **{model.carries: read}, **kwargs)
+            states = model.states(input_ids=ids, **{model.cache_argument: read}, **kwargs)
         if not self.taps:
             return states
         return torch.cat([states, *(self._tapped[layer] for layer in self.taps)], dim=-1)

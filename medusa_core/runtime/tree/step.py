@@ -72,7 +72,7 @@ class Form(NamedTuple):
     sources: tuple[TokenSource, ...]
 
 
-class ForbiddenGuess(NamedTuple):
+class ForbiddenToken(NamedTuple):
     """A draft token that the answer's grammar kept out of a tree.
 
     Attributes:
@@ -110,7 +110,7 @@ class Proposal(NamedTuple):
     top_tokens: Sequence[Sequence[int]] = ()
     expected_accepted: float = 0.0
     riders: TokenTree | None = None
-    forbidden: Sequence[ForbiddenGuess] = ()
+    forbidden: Sequence[ForbiddenToken] = ()
     offers: bytes = b""
     draft_s: float = 0.0
 

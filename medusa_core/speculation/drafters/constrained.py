@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
-from medusa_core.runtime.tree.step import ForbiddenGuess
+from medusa_core.runtime.tree.step import ForbiddenToken
 from medusa_core.speculation.drafters.source import Candidates, CandidateSource, Paths
 
 
@@ -34,7 +34,7 @@ class GrammarFilter:
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
         self._known: dict[tuple[int, ...], dict[int, bool]] = {}
-        self.forbidden: list[ForbiddenGuess] = []
+        self.forbidden: list[ForbiddenToken] = []
 
     def allows(self, path: tuple[int, ...], token_ids: Sequence[int]) -> list[bool]:
         """Whether the grammar allows each token after an allowed path."""
@@ -63,7 +63,7 @@ class GrammarFilter:
                     token_ids.append(token_id)
                     chances.append(chance)
                 else:
-                    self.forbidden.append(ForbiddenGuess(path, token_id, chance))
+                    self.forbidden.append(ForbiddenToken(path, token_id, chance))
             counts.append(len(token_ids) - before)
         return Candidates(token_ids, chances, counts)
 
@@ -108,7 +108,7 @@ class GrammarFilter:
         """Indices of the tokens that are allowed after a path."""
         each = self.allows(path, token_ids)
         self.forbidden += (
-            ForbiddenGuess(path, token_id, chance)
+            ForbiddenToken(path, token_id, chance)
             for token_id, chance, is_allowed in zip(token_ids, chances, each, strict=True)
             if not is_allowed
         )

@@ -83,9 +83,9 @@ class LevelSource(LastObservation, ABC):
         ranked = self._ranked(scored, paths.level + 1)
         token_ids = array("i", [token for best in ranked.token_ids for token in best])
         if scored.is_shared:
-            return Candidates(token_ids, ranked.worths())
+            return Candidates(token_ids, ranked.noised_probabilities())
         counts = [len(best) for best in ranked.token_ids]
-        chances = ranked.worths()
+        chances = ranked.noised_probabilities()
         if scored.confidences:
             factors = (f for f, n in zip(scored.confidences, counts, strict=True) for _ in range(n))
             chances = array("f", [one * f for one, f in zip(chances, factors, strict=True)])

@@ -230,16 +230,16 @@ def candidates_of(ranked: Ranked) -> Candidates:
     """Candidates from the heads' ranked tokens after paths of one length."""
     return Candidates(
         array("i", [token_id for best in ranked.token_ids for token_id in best]),
-        ranked.worths(),
+        ranked.noised_probabilities(),
         array("i", [len(best) for best in ranked.token_ids]),
     )
 
 
 def candidates_by_level(ranked: Ranked) -> list[Candidates]:
     """Candidates of each level, from ranked tokens that don't depend on the path."""
-    worths, size = ranked.worths(), len(ranked.token_ids[0])
+    probabilities, size = ranked.noised_probabilities(), len(ranked.token_ids[0])
     return [
-        Candidates(array("i", best), worths[level * size : (level + 1) * size])
+        Candidates(array("i", best), probabilities[level * size : (level + 1) * size])
         for level, best in enumerate(ranked.token_ids)
     ]
 

@@ -65,7 +65,7 @@ def test_offloaded_kv_rows_equal_those_on_the_card(
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MemoryKv, "new_part", lambda rows, view: view[:, :, :0])
+    patch.setattr(MemoryKv, "reserved_rows", lambda rows, view: view[:, :, :0])
 
 
 def _nothing_is_brought(patch: pytest.MonkeyPatch) -> None:

@@ -56,5 +56,5 @@ def sent(hub: LoopbackHub) -> int:
     return sum(entry["sent"] for entry in hub.log)
 
 
-def slow_settings(settings: HubSettings) -> HubSettings:
+def throttled_settings(settings: HubSettings) -> HubSettings:
     return replace(settings, bytes_per_s=4 * MIB)

@@ -171,9 +171,11 @@ def test_with_sampling_noise_candidates_are_ranked_by_noisy_logits(
         shifted = (scores + noise[:, ids]) / 2
         looked_at = shifted.gather(1, scores.topk(requested[-1].shape[1]).indices)
         worths = (shifted.gather(1, columns) - looked_at.logsumexp(1, keepdim=True)).exp()
-        assert list(ranked.worths()) == pytest.approx(worths.flatten().tolist(), rel=1e-4)
+        assert list(ranked.noised_probabilities()) == pytest.approx(
+            worths.flatten().tolist(), rel=1e-4
+        )
     plain = heads.ranked(hidden, 7, (4, 2, 1))
-    assert plain.worths() == plain.chances()
+    assert plain.noised_probabilities() == plain.chances()
 
 
 def test_heads_run_in_the_dtype_of_the_target(load: LoadTarget) -> None:

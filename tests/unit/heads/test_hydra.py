@@ -271,7 +271,7 @@ def test_under_sampling_candidates_are_ranked_with_the_noise_of_their_position(
             best = (sampler.filtered(scores) + noise).topk(5)
             num_kept = int(best.values.isfinite().sum())
             assert found[:num_kept] == best.indices[:num_kept].tolist()
-        worths = ranked.worths()
+        worths = ranked.noised_probabilities()
         assert len(worths) == 5 * len(paths)
         assert all(0 <= worth <= 1 for worth in worths)
 

@@ -13,7 +13,7 @@ from medusa_core.hub.downloads import Downloads
 from medusa_core.hub.job import DownloadJob, JobState, Pair
 from medusa_core.hub.settings import HubSettings, HubTimeouts
 from tests.support.hub.fixtures import LoopbackHub, random_file
-from tests.support.hub.pairs import HEADS, MIB, MODEL, fill, run, sent, slow_settings
+from tests.support.hub.pairs import HEADS, MIB, MODEL, fill, run, sent, throttled_settings
 
 
 async def until(
@@ -52,7 +52,7 @@ def test_pause_and_resume_download_nothing_twice(
     fill(hub, 4 * MIB)
 
     async def work() -> None:
-        downloads = Downloads(tmp_path / "jobs.db", slow_settings(settings))
+        downloads = Downloads(tmp_path / "jobs.db", throttled_settings(settings))
         job = downloads.add(Pair(MODEL))
         await until(downloads, job.id, lambda j: j.done_bytes > MIB)
         downloads.pause(job.id)
@@ -75,7 +75,7 @@ def test_a_restart_resumes_downloads_and_keeps_pauses(
     random_file(hub.root / "org" / "other" / "model.safetensors", 1000)
 
     async def first() -> None:
-        downloads = Downloads(tmp_path / "jobs.db", slow_settings(settings))
+        downloads = Downloads(tmp_path / "jobs.db", throttled_settings(settings))
         job = downloads.add(Pair(MODEL))
         other = downloads.add(Pair("org/other"))
         downloads.pause(other.id)
@@ -101,7 +101,7 @@ def test_a_cancelled_job_is_removed_and_never_restarts(
     fill(hub, 4 * MIB)
 
     async def first() -> None:
-        downloads = Downloads(tmp_path / "jobs.db", slow_settings(settings))
+        downloads = Downloads(tmp_path / "jobs.db", throttled_settings(settings))
         job = downloads.add(Pair(MODEL))
         await until(downloads, job.id, lambda j: j.done_bytes > MIB)
         downloads.cancel(job.id)
@@ -131,7 +131,7 @@ def test_a_download_can_be_removed_while_its_thread_stops(
     fill(hub, 4 * MIB)
 
     async def forget() -> None:
-        downloads = Downloads(tmp_path / "jobs.db", slow_settings(settings))
+        downloads = Downloads(tmp_path / "jobs.db", throttled_settings(settings))
         job = downloads.add(Pair(MODEL))
         await until(downloads, job.id, lambda j: j.done_bytes > MIB)
         work = downloads._tasks[job.id]

@@ -35,7 +35,7 @@ from tests.support.hub.pairs import (
     fill,
     run,
     sent,
-    slow_settings,
+    throttled_settings,
 )
 
 
@@ -238,7 +238,7 @@ def test_stopping_keeps_downloaded_parts(hub: LoopbackHub, settings: HubSettings
     thread = threading.Thread(target=stop_amid, daemon=True)
     thread.start()
     with pytest.raises(Stopped):
-        run(download_pair(slow_settings(settings), Pair(MODEL), Tally(), stop))
+        run(download_pair(throttled_settings(settings), Pair(MODEL), Tally(), stop))
     thread.join(20)
     assert list(blobs.glob("*.part"))
 

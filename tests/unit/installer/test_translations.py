@@ -13,7 +13,7 @@ from tests.support.installer.fakes import FakeMachine
 
 @pytest.fixture
 def german(machine: FakeMachine) -> Path:
-    """A source, of yesterday."""
+    """A translation source with an old modification time."""
     path = machine.layout.translations / "medusa_de.ts"
     path.parent.mkdir(parents=True)
     path.write_text("<TS/>", encoding="utf-8")
@@ -22,7 +22,7 @@ def german(machine: FakeMachine) -> Path:
 
 
 def compiled(machine: FakeMachine) -> list[str]:
-    """Compile; returns the commands that took."""
+    """Compile the translations and return the commands that ran."""
     machine.commands.clear()
     compile_translations(machine.layout, machine, machine.layout.program("pyside6-lrelease"))
     return machine.commands

@@ -58,8 +58,8 @@ class LoadingEngine:
         elif isinstance(command, Calibrate):
             self._send(Calibrated(*ids, (), 0.0))
 
-    def lose(self) -> None:
-        """The device fails."""
+    def fail_device(self) -> None:
+        """Report the loss of the engine's device."""
         self._send(EngineLost("server", "none", "EngineError", "The card is gone.", ""))
 
     def close(self, timeout_s: float = 10.0) -> None:
@@ -231,7 +231,7 @@ def test_a_model_that_doesnt_fit_is_reported_and_other_requests_continue() -> No
 def test_a_lost_engine_answers_no_requests() -> None:
     async def play(stage: Stage) -> None:
         answering = Answering(stage.client, stage.models, stage.queue, SessionPool(4), Limits())
-        stage.engine.lose()
+        stage.engine.fail_device()
         await stage.settle()
         assert stage.models.is_lost
         with pytest.raises(ApiError) as refused:

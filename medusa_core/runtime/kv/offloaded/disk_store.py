@@ -324,7 +324,7 @@ class DiskKv(OffloadedKv):
         """The whole view: on a disk committed rows aren't contiguous."""
         return view.view(-1) if self._length else view.view(-1)[:0]
 
-    def new_part(self, view: Tensor) -> Tensor:
+    def reserved_rows(self, view: Tensor) -> Tensor:
         """The reserved rows of a view."""
         return view[:, :, self._length : self._end]
 

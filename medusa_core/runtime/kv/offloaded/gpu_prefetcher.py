@@ -123,8 +123,8 @@ class GpuPrefetcher(KvPrefetcher):
         index, computed = self._num_acquired - 1, self._up.record_event()
         acquired, views = self._order[index], self._sent[index].views
         for rows, view, to in zip(acquired.rows, views, self._in_memory, strict=True):
-            down = self._down.copy(rows.new_part(to), rows.new_part(view), computed)
-            self._written_bytes += rows.new_part(to).nbytes
+            down = self._down.copy(rows.reserved_rows(to), rows.reserved_rows(view), computed)
+            self._written_bytes += rows.reserved_rows(to).nbytes
             rows.bind(acquired.layer, to)
         self._freed[index % RING_UNITS] = down
         self._store.defer_copies(partial(self._down.synchronize, down))

@@ -146,7 +146,7 @@ class MemoryKv(OffloadedKv):
         rows = view[:, :, : self._length]
         return rows.as_strided((rows.numel(),), (1,))
 
-    def new_part(self, view: Tensor) -> Tensor:
+    def reserved_rows(self, view: Tensor) -> Tensor:
         """The reserved rows of a view, flat."""
         rows = view[:, :, self._length : self._end]
         return rows.as_strided((rows.numel(),), (1,))
@@ -211,7 +211,7 @@ class MemoryPrefetcher(HostPrefetcher):
         for each in self._acquired:
             view = each.in_place(rows.layer)
             each.bind(rows.layer, view)
-            self._written_bytes += each.new_part(view).nbytes
+            self._written_bytes += each.reserved_rows(view).nbytes
 
     def release(self) -> None:
         """Unbind the acquired rows."""

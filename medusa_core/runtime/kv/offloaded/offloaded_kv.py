@@ -65,7 +65,7 @@ class OffloadedKv(ABC):
         """
 
     @abstractmethod
-    def new_part(self, view: Tensor) -> Tensor:
+    def reserved_rows(self, view: Tensor) -> Tensor:
         """Return the reserved rows of a view, see `committed_part`. [any shape]"""
 
     @abstractmethod

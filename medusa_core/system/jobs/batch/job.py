@@ -142,12 +142,12 @@ class BatchJob(CommandJob):
             raise _unwritable(self.folder, error) from error
 
     def pause(self) -> None:
-        """Ask the process to end; the batch stays paused until it is started again."""
+        """Ask the process to end; the batch stays paused until `start`."""
         (self.folder / _RUNS).unlink(missing_ok=True)
         super().pause()
 
-    def leave(self) -> None:
-        """Ask the process to end with this program; its next start resumes the batch."""
+    def pause_on_exit(self) -> None:
+        """Pause at the program's exit; its next start resumes the batch."""
         super().pause()
 
     def state(self) -> BatchState:

@@ -231,7 +231,7 @@ def test_the_next_start_resumes_a_running_batch_but_not_a_paused_one(
     tmp_path: Path,
     commands: list[FakeCommand],
 ) -> None:
-    started.leave()
+    started.pause_on_exit()
     assert commands[0].was_stopped, "the program's end pauses it"
 
     def reopened() -> BatchDialog:

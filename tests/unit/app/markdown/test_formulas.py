@@ -198,7 +198,7 @@ def test_a_formula_as_long_as_its_source_belongs_to_its_last_token(qapp: object)
     assert [view.token_at(at) for at in range(5)] == [1] * 5
 
 
-def test_of_formulas_that_end_at_one_place_only_the_innermost_is_read() -> None:
+def test_only_the_innermost_of_unclosed_nested_formulas_is_parsed() -> None:
     assert shown(r"\(a \(x^2\)") == [("(a ", False), ("x²", True)]
     assert shown(r"\[a \\[3pt] b\]") == [("a\u2028b", True)]
     formula_text.cache_clear()

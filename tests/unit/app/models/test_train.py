@@ -186,7 +186,7 @@ def test_an_unfinished_run_is_offered(
     commands: list[FakeCommand],
 ) -> None:
     dialog.start_button.click()
-    dialog.leave()
+    dialog.pause_on_exit()
     assert commands[0].was_stopped, "the program's end pauses it"
     later = TrainDialog(own, appearance)
     qtbot.addWidget(later)

@@ -20,10 +20,12 @@ OPENS = "{% if add_generation_prompt %}<a>\n{% endif %}"
 
 
 def assistant(turn: str) -> str:
+    """Build a chat template; `turn` renders the content of assistant messages."""
     return USERS + "{% if m.role == 'assistant' %}<a>\n" + turn + "</a>\n{% endif %}" + END + OPENS
 
 
 def tagged(field: str, start: str, end: str) -> str:
+    """Build a chat template that writes a message's `field` between two tags, then its content."""
     return assistant(
         f"{{% if m.{field} %}}{start}{{{{ m.{field} }}}}{end}{{% endif %}}{{{{ m.content }}}}"
     )

@@ -67,7 +67,7 @@ def test_a_batch_that_ran_when_the_program_ended_is_recognised(
     job = own.begin(SPEC)
     job.start()
     tell_batch(job, BatchProgress("answering", 3, 0, 10))
-    job.leave()
+    job.pause_on_exit()
     assert commands[0].was_stopped
     (later,) = own.unfinished()
     assert later.was_running
@@ -121,7 +121,7 @@ def test_closing_its_input_pauses_a_batch_and_the_next_start_completes_it(
     while not read_rows(out)[0]:
         assert job.state().stage in ("starting", "answering"), job.state()
         time.sleep(0.02)
-    job.leave()
+    job.pause_on_exit()
     assert job.wait(60)
     assert job.state().stage == "paused"
     num_done = len(read_rows(out)[0])

@@ -91,15 +91,15 @@ def test_offloaded_rows_equal_those_on_the_device_over_many_steps(
     driver.go_on(300)
 
 
-def _no_tail_in_the_view(patch: pytest.MonkeyPatch) -> None:
+def _fault_skip_copy_tail(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DiskKv, "copy_tail", lambda rows, layer, view: None)
 
 
-def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
+def _fault_skip_write_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DiskKv, "write_back", lambda rows: setattr(rows, "_bound", None))
 
 
-def _the_tail_stays(patch: pytest.MonkeyPatch) -> None:
+def _fault_keep_tail_after_flush(patch: pytest.MonkeyPatch) -> None:
     def store_blocks(rows: DiskKv, count: int) -> None:
         for layer in rows._store.layers:
             block = as_blocks(rows._tail(layer))[:, :count]
@@ -109,14 +109,14 @@ def _the_tail_stays(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DiskKv, "_flush_blocks", store_blocks)
 
 
-def _a_cut_reads_nothing_back(patch: pytest.MonkeyPatch) -> None:
+def _fault_truncate_without_restore(patch: pytest.MonkeyPatch) -> None:
     def truncate(rows: DiskKv, length: int) -> None:
         rows.stored = min(rows.stored, length // 16 * 16)
 
     patch.setattr(DiskKv, "truncate", truncate)
 
 
-def _a_failed_pass_stays(patch: pytest.MonkeyPatch) -> None:
+def _fault_skip_restore_after_failed_pass(patch: pytest.MonkeyPatch) -> None:
     right = DiskKv._restore_tails
 
     def settle(rows: DiskKv, length: int) -> None:
@@ -126,7 +126,7 @@ def _a_failed_pass_stays(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DiskKv, "_restore_tails", settle)
 
 
-def _blocks_go_one_too_far(patch: pytest.MonkeyPatch) -> None:
+def _fault_write_one_block_late(patch: pytest.MonkeyPatch) -> None:
     right = DiskStore.write
     patch.setattr(
         DiskStore,
@@ -135,16 +135,16 @@ def _blocks_go_one_too_far(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _sessions_share_a_slot(patch: pytest.MonkeyPatch) -> None:
+def _fault_share_slot_of_sessions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DiskStore, "acquire_slot", lambda store: 0)
 
 
-def _layers_share_a_region(patch: pytest.MonkeyPatch) -> None:
+def _fault_share_region_of_layers(patch: pytest.MonkeyPatch) -> None:
     right = DiskStore.region
     patch.setattr(DiskStore, "region", lambda store, layer: right(store, layer)._replace(offset=0))
 
 
-def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
+def _fault_shift_speculative_rows(patch: pytest.MonkeyPatch) -> None:
     right = DiskKv.speculative
     patch.setattr(
         DiskKv,
@@ -157,15 +157,15 @@ def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "plant",
     [
-        _no_tail_in_the_view,
-        _rows_are_lost_at_leave,
-        _the_tail_stays,
-        _a_cut_reads_nothing_back,
-        _a_failed_pass_stays,
-        _blocks_go_one_too_far,
-        _sessions_share_a_slot,
-        _layers_share_a_region,
-        _trees_stay_as_they_are,
+        _fault_skip_copy_tail,
+        _fault_skip_write_back,
+        _fault_keep_tail_after_flush,
+        _fault_truncate_without_restore,
+        _fault_skip_restore_after_failed_pass,
+        _fault_write_one_block_late,
+        _fault_share_slot_of_sessions,
+        _fault_share_region_of_layers,
+        _fault_shift_speculative_rows,
     ],
 )
 def test_the_law_detects_a_planted_fault(
