@@ -62,7 +62,8 @@ class AboutDialog(QDialog):
         self.licences = _lines(self.tr("Licences"), component_licences())
         texts = (self.tr("Licences of all parts"), licences_file().as_uri())
         pages = (texts, *PAGES)
-        self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in pages))
+        self._link_text = " · ".join(f'<a href="{url}">{name}</a>' for name, url in pages)
+        self.links = QLabel(self._link_text)
         names = ", ".join(name for name, _ in pages)
         self.links.setAccessibleName(self.tr("Links: {0}").format(names))
         self.links.setTextInteractionFlags(
@@ -71,6 +72,12 @@ class AboutDialog(QDialog):
         )
         self.links.linkActivated.connect(lambda url: QDesktopServices.openUrl(QUrl(url)))
         self._build(appearance)
+        appearance.changed.connect(self._restyle)
+
+    def _restyle(self) -> None:
+        """Lay the links out anew: their colour is fixed when their text is parsed."""
+        self.links.clear()
+        self.links.setText(self._link_text)
 
     def _build(self, appearance: Appearance) -> None:
         scale = appearance.scale

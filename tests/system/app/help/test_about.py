@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QColor, QDesktopServices
 from pytestqt.qtbot import QtBot
 
 import medusa_core
@@ -12,7 +12,7 @@ from app.help.about import (
     PAGES,
     AboutDialog,
 )
-from app.theme.appearance import Appearance
+from app.theme.appearance import Appearance, ThemeChoice
 from app.window.main_window import MainWindow
 from medusa_core.api import licences_file, resources_dir
 from tests.support.window.fakes import FakeEngine
@@ -49,3 +49,16 @@ def test_versions_and_licences_are_listed_and_links_open_only_when_clicked(
     assert "## What ships with it" in licences_file().read_text(encoding="utf-8")
     dialog.links.linkActivated.emit(PAGES[0][1])
     assert opened == [PAGES[0][1]]
+
+
+def test_links_follow_the_theme(qtbot: QtBot, appearance: Appearance) -> None:
+    appearance.use(ThemeChoice.DARK)
+    dialog = AboutDialog(resources_dir(), appearance)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    for choice in (ThemeChoice.DARK, ThemeChoice.LIGHT):
+        appearance.use(choice)
+        image = dialog.links.grab().toImage()
+        places = ((x, y) for x in range(image.width()) for y in range(image.height()))
+        colors = {image.pixelColor(x, y).name() for x, y in places}
+        assert QColor(appearance.theme.link).name() in colors
