@@ -79,7 +79,7 @@ COMMANDS = {
     "verify": CommandEntry(
         "", "compare a model's files with their hashes", _of("library", "verify")
     ),
-    "import": CommandEntry("", "list a model that lies in a folder", _of("library", "import")),
+    "import": CommandEntry("", "list a model that is in a folder", _of("library", "import")),
     "convert": CommandEntry(
         "", "turn pickled heads or weights into safetensors", _of("library", "convert")
     ),

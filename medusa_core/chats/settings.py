@@ -131,7 +131,8 @@ class ChatSettings:
     delta: float = declared(
         Setting(
             "Leniency δ", SettingGroup.SPEED_UP, 0.0, 2.0, 0.01, 0.0,
-            "Where the model itself is unsure, less than ε is enough: δ times its certainty.",
+            "A draft token is accepted if its probability exceeds min(ε, δ·exp(−H)), where H is "
+            "the entropy of the model's distribution.",
             "Lower accepts more draft tokens: faster, and further from the model's own words.",
             When.NOT_EXACT, off=0, off_text="√ε",
         )
@@ -139,7 +140,7 @@ class ChatSettings:
     tree_rows: int = declared(
         Setting(
             "Tree rows", SettingGroup.SPEED_UP, 0, 1024, 1, 0,
-            "The most tokens that the model checks in one step, the last decided one included.",
+            "The most tokens verified in one step, the last decided one included.",
             "More rows hold more draft tokens but make each step slower; automatic weighs both.",
             When.DRAFTS, off=0, off_text="automatic",
         )
@@ -155,8 +156,7 @@ class ChatSettings:
     lookahead_size: int = declared(
         Setting(
             "Lookahead length N", SettingGroup.SPEED_UP, 2, 16, 1, Lookahead().size,
-            "How many tokens long the found pieces of text are, the one before a draft token "
-            "included.",
+            "Length of an n-gram in tokens; the first of them is already decided.",
             "Longer ones save more where they are right, which is rarer.",
             When.LOOKS_AHEAD,
         )
@@ -164,7 +164,7 @@ class ChatSettings:
     lookahead_guesses: int = declared(
         Setting(
             "Lookahead n-grams G", SettingGroup.SPEED_UP, 1, 256, 1, Lookahead().guesses,
-            "How many of the found pieces are kept, and checked, behind the same token.",
+            "How many n-grams are kept for each first token, and verified per step.",
             "More are right more often, but take more rows of a step.",
             When.LOOKS_AHEAD,
         )

@@ -25,7 +25,7 @@ DRAFTER_HELP = (
     "or none (default: the first of these that the model can use)"
 )
 
-_GROWTH_HELP = "the form of drafts: chain, tree, or auto for what pays in each step"
+_GROWTH_HELP = "shape of drafts: chain, tree, or auto for what is profitable in each step"
 
 
 def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def add_measure_argument(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--measure-again",
         action="store_true",
-        help="forget what was measured of this model on this computer, and measure it again",
+        help="discard this model's measurements on this computer, and repeat them",
     )
 
 
@@ -106,22 +106,27 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     sampling.add_argument(
         "--rule",
         help="greedy or sample, which are exact; or typical, which is creative and not exact "
-        "(default: sample with a temperature or what else it reads, else greedy)",
+        "(default: sample with a temperature or another sampling flag, else greedy)",
     )
     sampling.add_argument(
-        "--seed", type=int, default=defaults.seed, help="another one draws another text"
+        "--seed",
+        type=int,
+        default=defaults.seed,
+        help="seed of the random numbers; each draws another text",
     )
     sampling.add_argument(
         "--overflow",
         choices=[policy.value for policy in Overflow],
         default=defaults.overflow.value,
-        help="of a prompt that is too long: refuse it, or leave out the oldest or the middle turns",
+        help="if a prompt is too long: refuse it (stop), or omit its oldest (rolling) or middle "
+        "turns",
     )
     sampling.add_argument(
         "--thinking",
         choices=list(_THINKS),
         default="usual",
-        help="whether a model that may think before it answers does",
+        help="whether a reasoning model thinks before it answers (default: usual, as its chat "
+        "template does)",
     )
     for name, setting in SETTINGS.items():
         if setting.group is not SettingGroup.LENGTH:  # each command line has its own longest answer
@@ -132,7 +137,11 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
                 *options, type=kind, default=default, help=setting.help.replace("%", "%%")
             )
     sampling.add_argument(
-        "--logit-bias", action="append", default=[], metavar="ID:BIAS", help="add to a token"
+        "--logit-bias",
+        action="append",
+        default=[],
+        metavar="ID:BIAS",
+        help="add BIAS to a token's logit",
     )
     sampling.add_argument(
         "--ban",
@@ -140,7 +149,7 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=[],
         metavar="ID",
-        help="never this token",
+        help="never generate this token",
     )
 
 

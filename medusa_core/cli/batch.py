@@ -46,13 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         required=True,
-        help="answers, one JSON object a line; what is there is kept",
+        help="file of answers, one JSON object a line; answers in it are kept",
     )
     parser.add_argument(
         "--max-new-tokens",
         type=int,
         default=GenerateSettings().max_new_tokens,
-        help="of each answer; 0: what the context leaves",
+        help="longest answer; 0: what the context leaves",
     )
     parser.add_argument("--stop", action="append", default=[], help="end before this string")
     parser.add_argument(
@@ -60,16 +60,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="answers that are written at once (default: up to 32, as memory allows)",
+        help="answers decoded at once (default: up to 32, as memory allows)",
     )
     parser.add_argument(
         "--policy",
         type=Path,
         metavar="FILE",
-        help="place weights, cache and activations as this JSON says (default: where not all has "
-        "room, the best that plan --throughput finds)",
+        help="JSON file that places weights, cache and activations (default: if not all fits, the "
+        "best that plan --throughput finds)",
     )
-    parser.add_argument("--progress", type=Path, help="keep telling this file how far it is")
+    parser.add_argument("--progress", type=Path, help="write the progress to this file")
     parser.add_argument(
         "--watched", action="store_true", help="pause when standard input ends, for other programs"
     )

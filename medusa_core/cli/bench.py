@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step-cost",
         action="store_true",
-        help="instead: where the time of a step goes, against what memory allows",
+        help="instead: time of each part of a step, compared with the memory bandwidth",
     )
     add_race_arguments(parser)
     parser.add_argument(
@@ -66,13 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: none,medusa, or none,auto without Medusa heads)",
     )
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
-    parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
+    parser.add_argument(
+        "--shape", help="with --step-cost: a well-known model's shape, with random weights"
+    )
     parser.add_argument(
         "--throughput",
         type=int,
         metavar="N",
-        help="N prompts of --shape or --model under the best policy, against one at a time, the "
-        "forecast, and a cache on the device",
+        help="N prompts of --shape or --model under the best policy, compared with one at a time, "
+        "with the forecast, and with a cache on the device",
     )
     parser.add_argument(
         "--length",
@@ -82,12 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --throughput: tokens of each prompt (default: those of the texts)",
     )
     parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="with --throughput: this one; see batch"
+        "--policy", type=Path, metavar="FILE", help="with --throughput: use this policy; see batch"
     )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
-    parser.add_argument("--max-new-tokens", type=int, default=128, help="of each answer")
-    parser.add_argument("--repeats", type=int, default=1, help="of every prompt")
+    parser.add_argument("--max-new-tokens", type=int, default=128, help="longest answer")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of every prompt")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
     add_model_arguments(parser)

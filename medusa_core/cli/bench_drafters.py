@@ -33,7 +33,7 @@ def add_race_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--synthetic",
         metavar="RATES",
-        help="instead: a drafter that is right so often at depth 1, 2, ..., such as 0.8,0.7,0.6",
+        help="instead: a drafter with these acceptance rates at depth 1, 2, ...: 0.8,0.7,0.6",
     )
 
 

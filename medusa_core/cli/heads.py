@@ -9,8 +9,8 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `heads`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    show = actions.add_parser("show", help="say what heads or another drafter hold")
-    show.add_argument("source", type=Path, help="folder or GGUF file with them")
+    show = actions.add_parser("show", help="describe heads or another drafter")
+    show.add_argument("source", type=Path, help="folder or GGUF file of the heads")
     show.set_defaults(run=run_show)
     convert = actions.add_parser("convert", help="write Medusa heads in another format")
     convert.add_argument("source", type=Path, help="folder with Medusa heads")

@@ -28,19 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out.set_defaults(run=run_export)
 
-    take = commands.add_parser("import", help="take conversations of ours, ChatGPT or LM Studio")
+    take = commands.add_parser(
+        "import", help="import conversations of Medusa Chat, ChatGPT or LM Studio"
+    )
     take.add_argument("files", type=Path, nargs="+", metavar="FILE")
     take.set_defaults(run=run_import)
 
-    check = commands.add_parser(
-        "check", help="look at files without taking them, or at the history"
-    )
+    check = commands.add_parser("check", help="check files without importing them, or the history")
     check.add_argument("files", type=Path, nargs="*", metavar="FILE")
     check.set_defaults(run=run_check)
 
     for command in (out, take, check):
         command.add_argument(
-            "--history", type=Path, default=places().history, help="default: the user's own"
+            "--history",
+            type=Path,
+            default=places().history,
+            help="history file (default: the user's own)",
         )
 
 

@@ -68,7 +68,9 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `convert`."""
-    parser.add_argument("source", type=Path, metavar="FILE|DIR", help="pickles of torch")
+    parser.add_argument(
+        "source", type=Path, metavar="FILE|DIR", help="torch pickle, or a folder of them"
+    )
     parser.add_argument("--output", type=Path, metavar="DIR", help="default: the same folder")
     parser.add_argument("--yes", action="store_true", help="don't ask")
     parser.set_defaults(run=run_convert)
@@ -76,9 +78,15 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_folders(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of folders to look into."""
-    parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
     parser.add_argument(
-        "--folder", type=Path, action="append", default=[], help="look for models here, too"
+        "--cache-dir", type=Path, help="folder to use instead of the Hugging Face cache"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        action="append",
+        default=[],
+        help="look for models in this folder, too",
     )
 
 

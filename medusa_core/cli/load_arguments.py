@@ -74,7 +74,9 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
     )
     add_format_arguments(parser)
     memory = parser.add_argument_group("memory and device")
-    memory.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
+    memory.add_argument(
+        "--context", type=int, default=0, help="context size in tokens (default: what fits)"
+    )
     memory.add_argument(
         "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
     )
@@ -84,7 +86,7 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
         "--cluster",
         default="",
         metavar="HOST:PORT",
-        help="machines that have the layers, where serve-layers runs",
+        help="address of a cluster of machines that run serve-layers",
     )
     memory.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
@@ -98,18 +100,18 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     for option, part in (
         ("--quant", "of the model (default: as it is stored, or what fits)"),
         ("--heads-quant", "of the heads or the drafter"),
-        ("--lm-head-quant", "of the last projection"),
-        ("--embedding-quant", "of the token vectors"),
+        ("--lm-head-quant", "of the LM head"),
+        ("--embedding-quant", "of the token embeddings"),
     ):
         group.add_argument(option, choices=names, default="", metavar="FORMAT", help=part)
     group.add_argument(
-        "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
+        "--embedding-in-ram", action="store_true", help="keep the token embeddings in RAM"
     )
     group.add_argument(
         "--per-layer-embeddings",
         choices=TABLE_PLACES,
         default="",
-        help="where those of Gemma 4 E2B and E4B lie (default: disk, in the model's file)",
+        help="where Gemma 4's per-layer embeddings are stored (default: disk, in the model's file)",
     )
     group.add_argument(
         *("--cache-type", "--cache-quant"),
@@ -117,14 +119,14 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         metavar="TYPE",
         help=f"of the KV cache: {', '.join(CACHE_TYPES)} (default: auto, unquantized, or q8_0 if "
-        "the context asked for doesn't fit otherwise)",
+        "the requested context doesn't fit otherwise)",
     )
     group.add_argument(
         "--sparse-attention",
         type=int,
         default=0,
         metavar="K",
-        help="take the values of the K rows of the largest weights alone; not exact",
+        help="attend to the top-K KV rows only, by attention weight; not exact",
     )
 
 
@@ -134,25 +136,25 @@ def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
         "--memory-gib",
         type=float,
         default=0.0,
-        help="of the device's memory take so much, and bring the layers that have no room in it "
-        "when they are needed (default: all that is free)",
+        help="device memory budget in GiB; layers beyond it are offloaded and streamed (default: "
+        "all that is free)",
     )
     parser.add_argument(
-        "--tier-disk", type=Path, help="folder on a disk for layers that have no room in memory"
+        "--tier-disk", type=Path, help="folder on a disk for layers that don't fit in memory"
     )
     parser.add_argument(
         "--experts",
         choices=EXPERT_PLACES,
         default="auto",
-        help="where a card's model has its experts: in the computer's memory, where the processor "
-        "computes them, or on the card (default: in memory what doesn't fit)",
+        help="where the experts of a model on a card are stored and computed: ram is the CPU, card "
+        "the card (default: auto, on the CPU what doesn't fit)",
     )
     parser.add_argument(
         "--cpu-layers",
         type=_cpu_layers,
         metavar="N|auto",
-        help="let the processor compute the MLP, or experts, of so many layers of a card's model, "
-        "whose attention stays on the card (default: of those that don't fit)",
+        help="compute the MLP, or experts, of the first N layers on the CPU; attention stays on "
+        "the card (default: auto, of as many as don't fit)",
     )
 
 

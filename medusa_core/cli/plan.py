@@ -61,16 +61,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help=f"folder, GGUF file, a name that list shows, a repository, or one of {names}",
     )
-    parser.add_argument("--model", dest="named_model", default="", help="the same by name")
+    parser.add_argument("--model", dest="named_model", default="", help="the same as MODEL")
     parser.add_argument("--shape", default="", help="one of these shapes")
     parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
     parser.add_argument("--heads", default="", help="folder, GGUF file or repository of heads")
-    parser.add_argument("--assistant", default="", help="a smaller model that drafts, named alike")
+    parser.add_argument(
+        "--assistant", default="", help="a smaller model that drafts, in the same forms"
+    )
     add_format_arguments(parser)
-    parser.add_argument("--context", type=int, default=0, help="tokens (default: 4096)")
+    parser.add_argument(
+        "--context", type=int, default=0, help="context size in tokens (default: 4096)"
+    )
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
     parser.add_argument(
-        "--vram-gib", type=float, help="plan for a card with so much memory that isn't here"
+        "--vram-gib",
+        type=float,
+        help="plan for a card with this much memory, which needn't be here",
     )
     parser.add_argument(
         "--capability", default="8.6", help="compute capability of that card (default: 8.6)"
@@ -336,7 +342,7 @@ def _name(choice: Recommendation, stored: str) -> str:
     name = formats.linears or stored or "dense"
     name += f", heads {formats.heads}" if formats.heads else ""
     name += f", lm_head {formats.lm_head}" if formats.lm_head else ""
-    name += ", token vectors in RAM" if formats.embedding_in_ram else ""
+    name += ", token embeddings in RAM" if formats.embedding_in_ram else ""
     return name + (f", per-layer embeddings: {formats.per_layer}" if formats.per_layer else "")
 
 

@@ -31,15 +31,17 @@ def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--throughput",
         action="store_true",
-        help="search where weights, cache and activations lie for the most tokens a second",
+        help="search the placement of weights, cache and activations with the most tokens/s",
     )
-    parser.add_argument("--prompts", type=int, default=32, help="prompts of the batch")
-    parser.add_argument("--length", type=int, default=512, help="tokens of a prompt and its answer")
+    parser.add_argument("--prompts", type=int, default=32, help="number of prompts in the batch")
     parser.add_argument(
-        "--new-tokens", type=int, default=0, help="those of the answer (default: half of them)"
+        "--length", type=int, default=512, help="tokens of a prompt with its answer"
     )
     parser.add_argument(
-        "--measure", action="store_true", help="measure rates anew, which are kept otherwise"
+        "--new-tokens", type=int, default=0, help="tokens of the answer (default: half of --length)"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="re-measure rates instead of using cached ones"
     )
 
 

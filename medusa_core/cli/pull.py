@@ -58,15 +58,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--convert",
         action="store_true",
-        help="where there are only pickles, which can run code: convert them",
+        help="convert pickled weights, which can run code, if there are no others",
     )
-    parser.add_argument("--limit-mb-s", type=float, default=0.0, help="most megabytes a second")
+    parser.add_argument(
+        "--limit-mb-s", type=float, default=0.0, help="download at most this many MB/s"
+    )
     add_cache_argument(parser)
 
 
 def add_cache_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument of another cache folder."""
-    parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
+    parser.add_argument(
+        "--cache-dir", type=Path, help="folder to use instead of the Hugging Face cache"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

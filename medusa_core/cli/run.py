@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; then it answers once and ends"
     )
     chat = parser.add_argument_group("chat")
-    chat.add_argument("--system", default="", metavar="TEXT", help="what the model is told first")
+    chat.add_argument("--system", default="", metavar="TEXT", help="system prompt")
     chat.add_argument(
         "--set",
         nargs=2,
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting, such as temperature 0.5; /set in the chat lists them",
     )
     chat.add_argument(
-        "--no-history", action="store_true", help="keep nothing of what is said and typed"
+        "--no-history", action="store_true", help="save neither the conversation nor what is typed"
     )
     chat.add_argument(
         "--no-learned",

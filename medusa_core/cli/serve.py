@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address to listen at; others than this computer need a key (default: %(default)s)",
     )
     group.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, help="0 for any (default: %(default)s)"
+        "--port", type=int, default=DEFAULT_PORT, help="0 for any free port (default: %(default)s)"
     )
     group.add_argument(
         "--api-key",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--queue",
         type=int,
         default=Limits().most_waiting,
-        help="requests that wait at most (default: %(default)s)",
+        help="longest queue of waiting requests (default: %(default)s)",
     )
     group.add_argument(
         "--strict-models",

@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `serve-layers`."""
     parser.set_defaults(run=run)
     parser.add_argument(
-        "--join", default="", metavar="HOST:PORT", help="the cluster (default: start one here)"
+        "--join",
+        default="",
+        metavar="HOST:PORT",
+        help="address of the cluster to join (default: start one here)",
     )
     parser.add_argument(
         "--host",
@@ -31,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address of this machine for others, where a cluster is started "
         "(default: %(default)s, which only this machine reaches)",
     )
-    parser.add_argument("--port", type=int, default=_PORT, help="(default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=_PORT, help="port of the cluster (default: %(default)s)"
+    )
     parser.add_argument(
         "--model",
         default="",
@@ -41,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory-gib",
         type=float,
         default=0.0,
-        help="what layers and their caches may take (default: most of what is free)",
+        help="memory budget of layers and their caches in GiB (default: most of what is free)",
     )
     parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
     parser.add_argument(
         "--delay-ms",
         type=float,
         default=0.0,
-        help="added to each pass, to see what a slow network costs",
+        help="delay added to each pass, to simulate a slow network",
     )
 
 

@@ -68,7 +68,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that all training runs share."""
     from medusa_core.training.heads_config import add_config_arguments
 
-    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
     add_config_arguments(parser)
     parser.add_argument("--config", type=Path, help="JSON file of names and values")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -76,19 +76,21 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--watched", action="store_true", help="pause when standard input ends, for other programs"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what the run needs; takes a minute or two"
+        "--dry-run", action="store_true", help="estimate what the run needs; takes a minute or two"
     )
-    parser.add_argument("--json", type=Path, help="write what a dry run says to this file")
+    parser.add_argument("--json", type=Path, help="write the estimate of a dry run to this file")
     check_first(parser, lambda args: check_files([args.json]))
 
 
 def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `train phrases`."""
-    parser.add_argument("--prompts", type=Path, required=True, help="what the model is asked")
-    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
+    parser.add_argument("--prompts", type=Path, required=True, help="file of prompts, JSON lines")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
     parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
-    parser.add_argument("--heads", type=Path, help="folder of its Medusa heads, for speed alone")
-    parser.add_argument("--answers", type=int, help="how many (default: 48,000)")
+    parser.add_argument(
+        "--heads", type=Path, help="folder of its Medusa heads; they only make it faster"
+    )
+    parser.add_argument("--answers", type=int, help="number of answers (default: 48,000)")
 
 
 def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,13 +111,13 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
         "--most-tokens",
         type=int,
         default=2_000_000,
-        help="read no more; default: %(default)s, which take 1.5 GB of memory",
+        help="most tokens to read (default: %(default)s, which take 1.5 GB of memory)",
     )
     parser.add_argument(
         "--most-contexts",
         type=int,
         default=1_000_000,
-        help="keep no more; default: %(default)s, which take about 12 MB",
+        help="most contexts to keep (default: %(default)s, which take about 12 MB)",
     )
 
 
@@ -192,11 +194,11 @@ def run_phrases(args: argparse.Namespace) -> int:
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `eval`."""
     whats = parser.add_subparsers(required=True, metavar="WHAT", dest="what")
-    heads = whats.add_parser("heads", help="how often heads are right, and what they bring")
+    heads = whats.add_parser("heads", help="acceptance rate and speed-up of heads")
     add_model_arguments(heads)
     heads.add_argument("--prompts", type=Path, required=True, help="file of prompts, JSON lines")
     heads.add_argument("--limit", type=int, help="most prompts, in turns from each category")
-    heads.add_argument("--max-new-tokens", type=int, default=128)
+    heads.add_argument("--max-new-tokens", type=int, default=128, help="longest answer")
     heads.add_argument("--json", type=Path, help="write all figures to this file")
     check_first(heads, lambda args: check_files([args.json]))
     heads.set_defaults(run=run_eval_heads)

@@ -20,11 +20,11 @@ def machine_checks() -> tuple[CheckSpec, ...]:
     return (
         CheckSpec("Python", _python),
         CheckSpec("PyTorch", _torch),
-        CheckSpec("Device", _device),
-        CheckSpec("Compiled library", _native),
-        CheckSpec("Kernels for cards", _card_kernels),
-        CheckSpec("Memory", _memory),
-        CheckSpec("Built-in model", _demo),
+        CheckSpec(tr("Device"), _device),
+        CheckSpec(tr("Compiled library"), _native),
+        CheckSpec(tr("Kernels for cards"), _card_kernels),
+        CheckSpec(tr("Memory"), _memory),
+        CheckSpec(tr("Built-in model"), _demo),
     )
 
 
@@ -59,13 +59,13 @@ def _device() -> Check:
     try:
         resolved = resolve_device("")
     except RequestError as error:
-        return Check("Device", False, error.message, error.hint)
+        return Check(tr("Device"), False, error.message, error.hint)
     if resolved.note:
         hint = tr("Install a PyTorch for this card: {0}", repair_command())
-        return Check("Device", False, resolved.note, hint)
+        return Check(tr("Device"), False, resolved.note, hint)
     labels = {offer.device: offer.label for offer in offered_devices()}
     name = labels.get(str(resolved.device), str(resolved.device))
-    return Check("Device", True, tr("Models run on: {0}.", name))
+    return Check(tr("Device"), True, tr("Models run on: {0}.", name))
 
 
 def _native() -> Check:
@@ -124,8 +124,8 @@ def _memory() -> Check:
     if memory.available < _MIN_RAM_BYTES:
         hint = tr("Close other programs before you load a large model.")
         # Still enough for the built-in model, so the check doesn't fail.
-        return Check("Memory", True, facts, hint)
-    return Check("Memory", True, facts)
+        return Check(tr("Memory"), True, facts, hint)
+    return Check(tr("Memory"), True, facts)
 
 
 def _demo() -> Check:

@@ -43,9 +43,9 @@ if sys.platform == "linux":
 def package_checks() -> tuple[CheckSpec, ...]:
     """Return the checks of libraries."""
     return (
-        CheckSpec("Libraries", partial(_check_installed, "Libraries", _NEEDED)),
-        CheckSpec("Window", partial(_check_installed, "Window", _WINDOW)),
-        CheckSpec("Optional pieces", _optional),
+        CheckSpec(tr("Libraries"), partial(_check_installed, tr("Libraries"), _NEEDED)),
+        CheckSpec(tr("Window"), partial(_check_installed, tr("Window"), _WINDOW)),
+        CheckSpec(tr("Optional pieces"), _optional),
     )
 
 

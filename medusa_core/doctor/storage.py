@@ -27,23 +27,24 @@ def storage_checks(places: Places) -> tuple[CheckSpec, ...]:
     """Return the checks of folders and disks."""
     models = settings_from(os.environ).cache_dir
     folders = {
-        "Settings": places.config,
-        "Conversations": places.data,
-        "State": places.state,
-        "Logs": places.log,
-        "Models": models,
-        "Quantized copies": quantized_models_dir(),
-        "Step costs": calibrations_dir(),
+        tr("Settings folder"): places.config,
+        tr("Conversations folder"): places.data,
+        tr("State folder"): places.state,
+        tr("Logs folder"): places.log,
+        tr("Models folder"): models,
+        tr("Quantized copies folder"): quantized_models_dir(),
+        tr("Step costs folder"): calibrations_dir(),
     }
     written = [
-        CheckSpec(f"{name} folder", partial(_check_writable, f"{name} folder", folder))
-        for name, folder in folders.items()
+        CheckSpec(name, partial(_check_writable, name, folder)) for name, folder in folders.items()
     ]
     return (
         *written,
-        CheckSpec("Disk for conversations", partial(_room, "Disk for conversations", places.data)),
-        CheckSpec("Disk for models", partial(_room, "Disk for models", models)),
-        CheckSpec("History", partial(_history, places.history)),
+        CheckSpec(
+            tr("Disk for conversations"), partial(_room, tr("Disk for conversations"), places.data)
+        ),
+        CheckSpec(tr("Disk for models"), partial(_room, tr("Disk for models"), models)),
+        CheckSpec(tr("History"), partial(_history, places.history)),
     )
 
 
@@ -78,7 +79,7 @@ def _room(name: str, folder: Path) -> Check:
 def _history(path: Path) -> Check:
     """Check that the history can be read."""
     if not path.exists():
-        return Check("History", True, tr("No conversation is kept yet."))
+        return Check(tr("History"), True, tr("No conversation is kept yet."))
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
             (facts,) = database.execute("PRAGMA quick_check(1)").fetchone()
@@ -86,7 +87,7 @@ def _history(path: Path) -> Check:
         facts = str(error)
     if facts != "ok":
         return Check(
-            "History",
+            tr("History"),
             False,
             tr("{0} is damaged: {1}.", path, facts),
             tr(
@@ -94,7 +95,7 @@ def _history(path: Path) -> Check:
                 "can."
             ),
         )
-    return Check("History", True, tr("{0:.1f} MB, undamaged.", path.stat().st_size / 1e6))
+    return Check(tr("History"), True, tr("{0:.1f} MB, undamaged.", path.stat().st_size / 1e6))
 
 
 def _existing(folder: Path) -> Path:

@@ -231,19 +231,21 @@ def read_config(path: Path) -> HeadsConfig:
 def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     """Add flags that choose the heads."""
     default = HeadsConfig()
-    parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {default.kind})")
+    parser.add_argument("--kind", choices=KINDS, help=f"kind of heads (default: {default.kind})")
     parser.add_argument(
-        "--num-heads", type=int, help=f"tokens ahead (default: {default.num_heads})"
+        "--num-heads",
+        type=int,
+        help=f"number of heads, each a token further ahead (default: {default.num_heads})",
     )
     parser.add_argument(
         "--block",
         type=int,
-        help="draft tokens of a pass, of dspark (default: as many as --num-heads)",
+        help="dspark: draft tokens of a block (default: as many as --num-heads)",
     )
     parser.add_argument(
         "--markov-rank",
         type=int,
-        help=f"of the bias by the token before, of dspark (default: {default.markov_rank})",
+        help=f"dspark: rank of the bias by the previous token (default: {default.markov_rank})",
     )
     parser.add_argument(
         "--num-layers",
@@ -253,7 +255,7 @@ def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vocabulary",
         type=int,
-        help="draft from so many frequent tokens (default: what suits the kind)",
+        help="size of a reduced vocabulary of frequent tokens (default: by the kind)",
     )
 
 
@@ -269,10 +271,10 @@ def add_streams_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream-layers",
         type=int,
-        help=f"the model's last layers that they run through (default: {default.stream_layers})",
+        help=f"number of the model's last layers with streams (default: {default.stream_layers})",
     )
     parser.add_argument(
-        "--lora-rank", type=int, help=f"of their adapters (default: {default.lora_rank})"
+        "--lora-rank", type=int, help=f"rank of their LoRAs (default: {default.lora_rank})"
     )
 
 
@@ -304,26 +306,36 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="learn from the answers of another run for this model, the first --answers of them",
     )
-    parser.add_argument("--max-new-tokens", type=int, help="length of an answer")
+    parser.add_argument("--max-new-tokens", type=int, help="longest answer")
     parser.add_argument("--quant", help="weight format of the model")
     parser.add_argument("--device", help="cpu or cuda")
-    parser.add_argument("--memory-gib", type=float, help="of its memory take so much")
-    parser.add_argument("--tier-disk", help="folder for layers that have no room in memory")
-    parser.add_argument("--cluster", metavar="HOST:PORT", help="machines that have the layers")
+    parser.add_argument(
+        "--memory-gib",
+        type=float,
+        help="device memory budget in GiB; layers beyond it are offloaded and streamed",
+    )
+    parser.add_argument("--tier-disk", help="folder on a disk for layers that don't fit in memory")
+    parser.add_argument(
+        "--cluster",
+        metavar="HOST:PORT",
+        help="address of a cluster of machines that run serve-layers",
+    )
     parser.add_argument(
         "--joint",
         action="store_true",
         default=None,
-        help="then let the model learn with the heads, through a LoRA (Medusa-2)",
+        help="train the model with the heads, too, by a LoRA (Medusa-2)",
     )
     parser.add_argument("--adapter", help="folder or repository of a LoRA that changes the model")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--steps", type=int, help="steps of training")
-    length.add_argument("--minutes", type=float, help="time for everything")
+    length.add_argument("--steps", type=int, help="number of training steps")
+    length.add_argument("--minutes", type=float, help="time limit of the whole run")
     parser.add_argument(
-        "--states-gib", type=float, help=f"disk for states (default: {default.states_gib:g})"
+        "--states-gib",
+        type=float,
+        help=f"disk space for hidden states in GiB (default: {default.states_gib:g})",
     )
-    parser.add_argument("--seed", type=int, help="another order, other draws")
+    parser.add_argument("--seed", type=int, help="seed of the order of examples and of sampling")
 
 
 def config_of(args: argparse.Namespace) -> HeadsConfig:

@@ -2641,6 +2641,22 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Wählen Sie den Entwerfer „none“: {0}.</translation>
     </message>
     <message>
+        <source>Conversations folder</source>
+        <translation>Ordner der Unterhaltungen</translation>
+    </message>
+    <message>
+        <source>Device</source>
+        <translation>Gerät</translation>
+    </message>
+    <message>
+        <source>Disk for conversations</source>
+        <translation>Datenträger der Unterhaltungen</translation>
+    </message>
+    <message>
+        <source>Disk for models</source>
+        <translation>Datenträger der Modelle</translation>
+    </message>
+    <message>
         <source>Export fewer conversations at once.</source>
         <translation>Exportieren Sie weniger Gespräche auf einmal.</translation>
     </message>
@@ -2663,6 +2679,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Go on with what was begun there by --resume, or name another folder.</source>
         <translation>Setzen Sie dort mit --resume fort, oder nennen Sie einen anderen Ordner.</translation>
+    </message>
+    <message>
+        <source>History</source>
+        <translation>Verlauf</translation>
     </message>
     <message>
         <source>How they are launched by default is fastest for all measured shapes.</source>
@@ -2765,6 +2785,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Warten Sie das Ende des Downloads ab, oder laden Sie das Modell neu herunter.</translation>
     </message>
     <message>
+        <source>Libraries</source>
+        <translation>Bibliotheken</translation>
+    </message>
+    <message>
         <source>Llama-Pebble is here.</source>
         <translation>Llama-Pebble ist da.</translation>
     </message>
@@ -2865,6 +2889,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Das Laden wurde abgebrochen.</translation>
     </message>
     <message>
+        <source>Logs folder</source>
+        <translation>Ordner der Protokolle</translation>
+    </message>
+    <message>
         <source>Long context in little memory.</source>
         <translation>Langer Kontext bei wenig Speicher.</translation>
     </message>
@@ -2941,6 +2969,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Viele Sprachen. Geladen wird der Teil für Text, nicht der, der sieht. Der Eigentümer fragt, wer Sie sind.</translation>
     </message>
     <message>
+        <source>Memory</source>
+        <translation>Arbeitsspeicher</translation>
+    </message>
+    <message>
         <source>Mend the model&apos;s chat_template.jinja, or choose another model.</source>
         <translation>Berichtigen Sie die chat_template.jinja des Modells, oder wählen Sie ein anderes Modell.</translation>
     </message>
@@ -2951,6 +2983,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Merge the adapter into the model, and give that to all machines.</source>
         <translation>Verschmelzen Sie den Adapter mit dem Modell, und geben Sie das allen Rechnern.</translation>
+    </message>
+    <message>
+        <source>Models folder</source>
+        <translation>Ordner der Modelle</translation>
     </message>
     <message>
         <source>Models of type {0} aren&apos;t supported: {1}.</source>
@@ -3257,6 +3293,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Python {0} auf {1} {2}</translation>
     </message>
     <message>
+        <source>Quantized copies folder</source>
+        <translation>Ordner der quantisierten Kopien</translation>
+    </message>
+    <message>
         <source>Reading the heads of {0}</source>
         <translation>Liest die Köpfe von {0}</translation>
     </message>
@@ -3341,6 +3381,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Setzen Sie hier MEDUSA_NATIVE auf einen kompilierten Schritt, den alle Rechner haben, oder auf 0.</translation>
     </message>
     <message>
+        <source>Settings folder</source>
+        <translation>Ordner der Einstellungen</translation>
+    </message>
+    <message>
         <source>Shorten it, or load the model with a longer context.</source>
         <translation>Kürzen Sie sie, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
@@ -3415,6 +3459,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Starting the engine</source>
         <translation>Startet das Rechenwerk</translation>
+    </message>
+    <message>
+        <source>State folder</source>
+        <translation>Ordner des Zustands</translation>
+    </message>
+    <message>
+        <source>Step costs folder</source>
+        <translation>Ordner der Schrittkosten</translation>
     </message>
     <message>
         <source>Storing the layers of {0}</source>
@@ -4531,6 +4583,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>What the adapter adds to {0} holds something that is no number.</source>
         <translation>Was der Adapter zu {0} hinzufügt, enthält etwas, das keine Zahl ist.</translation>
+    </message>
+    <message>
+        <source>Window</source>
+        <translation>Fenster</translation>
     </message>
     <message>
         <source>With an adapter all layers must fit the device.</source>
@@ -10038,16 +10094,16 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Nachsicht δ</translation>
     </message>
     <message>
-        <source>Where the model itself is unsure, less than ε is enough: δ times its certainty.</source>
-        <translation>Wo das Modell selbst unsicher ist, genügt weniger als ε: δ mal seine Sicherheit.</translation>
+        <source>A draft token is accepted if its probability exceeds min(ε, δ·exp(−H)), where H is the entropy of the model&apos;s distribution.</source>
+        <translation>Geratenes wird angenommen, wenn seine Wahrscheinlichkeit über min(ε, δ·exp(−H)) liegt; H ist die Entropie der Verteilung des Modells.</translation>
     </message>
     <message>
         <source>Tree rows</source>
         <translation>Baumzeilen</translation>
     </message>
     <message>
-        <source>The most tokens that the model checks in one step, the last decided one included.</source>
-        <translation>So viele Token prüft das Modell höchstens in einem Schritt, das zuletzt entschiedene eingeschlossen.</translation>
+        <source>The most tokens verified in one step, the last decided one included.</source>
+        <translation>So viele Token werden höchstens in einem Schritt geprüft, das zuletzt entschiedene eingeschlossen.</translation>
     </message>
     <message>
         <source>More rows hold more draft tokens but make each step slower; automatic weighs both.</source>
@@ -10074,8 +10130,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Lookahead-Länge N</translation>
     </message>
     <message>
-        <source>How many tokens long the found pieces of text are, the one before a draft token included.</source>
-        <translation>So viele Token sind die gefundenen Textstücke lang, das vor dem Geratenen mitgezählt.</translation>
+        <source>Length of an n-gram in tokens; the first of them is already decided.</source>
+        <translation>Länge eines N-Gramms in Token; das erste davon steht schon fest.</translation>
     </message>
     <message>
         <source>Longer ones save more where they are right, which is rarer.</source>
@@ -10086,8 +10142,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Lookahead-Stücke G</translation>
     </message>
     <message>
-        <source>How many of the found pieces are kept, and checked, behind the same token.</source>
-        <translation>So viele der gefundenen Stücke werden hinter demselben Token behalten und geprüft.</translation>
+        <source>How many n-grams are kept for each first token, and verified per step.</source>
+        <translation>So viele N-Gramme werden je erstem Token behalten und in einem Schritt geprüft.</translation>
     </message>
     <message>
         <source>More are right more often, but take more rows of a step.</source>
