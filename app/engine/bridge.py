@@ -174,8 +174,12 @@ class EngineBridge(QObject):
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
-        """Start the engine; call it once the window is visible."""
+        """Start the engine; call it once the window is visible.
+
+        It gets the commands that were submitted before.
+        """
         self._engine = self._start_engine(self._receive)
+        self._hand_over()
 
     @property
     def is_busy(self) -> bool:
@@ -191,8 +195,14 @@ class EngineBridge(QObject):
                 of them one of `FINAL_EVENTS`; a `Failed` if the engine dies. Events of the model
                 come by `model_changed` instead. Of a method the object isn't kept alive: once it
                 is gone, the request is cancelled.
+
+        Returns:
+            The request; after `close` it is done, and gets no event.
         """
         request = Request(self, command, on_events)
+        if self._is_closed:
+            request.is_done = True
+            return request
         self._requests[command.request_id] = request
         self.submit(command)
         return request
@@ -202,7 +212,10 @@ class EngineBridge(QObject):
         self.submit(CloseSession(session_id, new_id()))
 
     def submit(self, command: Command) -> None:
-        """Hand over a command whose events nobody waits for; after `close` nothing."""
+        """Hand over a command whose events nobody waits for; after `close` nothing.
+
+        Before `start` it is queued.
+        """
         if self._is_closed:
             return
         self._commands.append(command)
@@ -212,8 +225,7 @@ class EngineBridge(QObject):
             self._hand_over()
 
     def _hand_over(self) -> None:
-        assert self._engine is not None, "start() comes first"
-        if not self._commands or self._is_closed:
+        if self._engine is None or not self._commands or self._is_closed:
             return
         while self._commands:
             command = self._commands.popleft()

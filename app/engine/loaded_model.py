@@ -77,6 +77,11 @@ class LoadedModel(QObject):
         return self._state.device
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether a load was requested and the model hasn't been unloaded since."""
+        return self._state.is_wanted
+
+    @property
     def model_bytes(self) -> int:
         """Memory that the loaded model holds, and another one would free."""
         return 0 if self.status.loaded is None else self.status.loaded.plan.model_bytes
@@ -95,7 +100,7 @@ class LoadedModel(QObject):
         """Use another device, empty for the best there is; the model moves there."""
         if device != self._state.device:
             self._state.device = device
-            if self._state.is_wanted:
+            if self.is_wanted:
                 self.load()
 
     def move_layers(self, folder: Path) -> None:
@@ -103,7 +108,7 @@ class LoadedModel(QObject):
         choice = self.choice
         if choice.options.tier_disk not in (None, folder):
             self._state.choice = choice.with_layers_in(folder)
-            if self._state.is_wanted:
+            if self.is_wanted:
                 self.load()
 
     def find_keys_in(self, folder: Path | None) -> None:
@@ -114,6 +119,7 @@ class LoadedModel(QObject):
         """Let nothing be sent to other machines, or let it again; a model there falls asleep."""
         self._state.is_offline = is_offline
         if is_offline and self.choice.remote is not None:
+            self.cancel()
             self.sleep()
 
     def cancel(self) -> None:
@@ -135,7 +141,7 @@ class LoadedModel(QObject):
     def wake(self) -> None:
         """Load the model again if it has been unloaded; requests wait meanwhile."""
         self.touch()
-        if self.status.phase is Phase.ASLEEP:
+        if self.status.phase is Phase.ASLEEP or self._state.is_unloading:
             self.load()
 
     def sleep(self) -> None:
@@ -162,4 +168,6 @@ class LoadedModel(QObject):
         if event is self.status.loaded:
             self.chosen.emit()
             self.touch()
+            if self._state.is_offline and self.choice.remote is not None:
+                self.sleep()  # it was loaded before the cancel of its load arrived
         self._ask(command)

@@ -134,10 +134,10 @@ class Application:
 
     def _start_engine(self) -> None:
         self.bridge.start()
-        if self._model is None:
-            self.loaded_model.load()
-        else:
+        if self._model is not None:
             self.window.models.load_file(self._model, self.loaded_model.load)
+        elif not self.loaded_model.is_wanted:  # a second start may have requested one already
+            self.loaded_model.load()
         self.window.serve()
 
 

@@ -108,6 +108,12 @@ class ModelState:
         self._make_id = make_id
         self._loads: dict[str, ModelChoice] = {}  # of this run, as answers refer to theirs
         self._load_id = ""
+        self._unload_id = ""
+
+    @property
+    def is_unloading(self) -> bool:
+        """Whether an unload was requested that hasn't been confirmed, nor followed by a load."""
+        return bool(self._unload_id)
 
     @property
     def is_wanted(self) -> bool:
@@ -119,6 +125,7 @@ class ModelState:
         wanted = self.choice = choice or self.choice
         self._load_id = self._make_id()
         self._loads[self._load_id] = wanted
+        self._unload_id = ""
         self.status = ModelStatus()
         if wanted.remote is not None:
             return LoadRemote(
@@ -150,10 +157,11 @@ class ModelState:
         return self._loads.get(load_id)
 
     def unload(self) -> Unload | None:
-        """The command that unloads the model; None without one."""
-        if self.status.phase is not Phase.READY:
+        """The command that unloads the model; None without one, or if it was requested already."""
+        if self.status.phase is not Phase.READY or self.is_unloading:
             return None
-        return Unload(SESSION, self._make_id())
+        self._unload_id = self._make_id()
+        return Unload(SESSION, self._unload_id)
 
     def measure_again(self) -> Calibrate | None:
         """The command that measures the loaded model again; None without a local one."""
@@ -185,12 +193,17 @@ class ModelState:
                 self._take_speeds(event)
             case Planned():
                 self.status = replace(self.status, planned=event)
-            case Unloaded() if self.status.phase is not Phase.FAILED:
+            case Unloaded() if self.status.phase is Phase.READY:
+                # While a model is loading, it is the previous one that was unloaded.
+                self._unload_id = ""
                 self.status = ModelStatus(Phase.ASLEEP)
             case Failed(request_id=self._load_id):
                 self.status = ModelStatus(Phase.FAILED, failed=event)
             case Failed() if event.request_id in self._loads:
                 log.info("another model was requested before this one failed: %s", event.message)
+            case Failed(request_id=self._unload_id) if self.is_unloading:
+                self._unload_id = ""
+                log.warning("the model could not be unloaded: %s", event.message)
             case Failed():
                 # Without it only the comparison with plain decoding is missing.
                 log.warning("The steps could not be measured: %s", event.message)

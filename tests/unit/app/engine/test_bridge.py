@@ -393,3 +393,23 @@ def test_emitting_signals_leaves_reference_counts_alone(qtbot: QtBot) -> None:
     # Other threads and caches may hold None and True for a moment; 50 lost ones stand out.
     assert all(abs(late - early) < 20 for early, late in zip(before, after, strict=True))
     assert after[2] == before[2]
+
+
+def test_commands_before_the_start_are_queued(qtbot: QtBot) -> None:
+    hose = Hose()
+    bridge = EngineBridge(hose.start)
+    listener = Listener(bridge)
+    assert hose.commands == []
+    bridge.start()
+    assert hose.commands == [listener.request.command]
+    hose.send_now(failed("r"))
+    qtbot.waitUntil(lambda: listener.request.is_done)
+
+
+def test_a_request_after_the_end_is_done(qapp: QCoreApplication) -> None:
+    hose = Hose()
+    bridge = started(hose)
+    bridge.close()
+    assert Listener(bridge).request.is_done
+    assert not bridge.is_busy
+    assert hose.commands == []
