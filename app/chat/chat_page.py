@@ -1,4 +1,4 @@
-"""The widgets of a conversation, put together."""
+"""Layout of the chat page's widgets."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ class ChatPage(QWidget):
     """Header, messages, composer, strip, and the panel beside them.
 
     Attributes:
-        header: Model and speed-up.
+        header: Model and drafter.
         settings_panel: Settings of the conversation.
-        empty: What a new conversation shows.
-        find_bar: Where words are looked for in them.
-        finder: Looks for them.
+        empty: Page of a conversation without messages.
+        find_bar: Search bar of the conversation.
+        finder: Searches the messages.
         conversation: The messages.
-        errors: What went wrong.
-        composer: Where the user writes.
-        strip: What the steps gave.
-        context_label: How much of the context is used.
+        errors: Cards of errors.
+        composer: Editor of the next prompt.
+        strip: Live figures of the decoding steps.
+        context_label: Context usage.
 
     Signals:
-        panel_wanted: The user wants the side panel to be open, or closed.
+        panel_wanted: The user wants to open (True) or close the side panel.
     """
 
     panel_wanted = Signal(bool)
@@ -105,23 +105,23 @@ class ChatPage(QWidget):
         self.restyle()
 
     def show_messages(self, has_messages: bool) -> None:
-        """Show the messages, or the welcome where there are none."""
+        """Show the messages, or the welcome page if there are none."""
         # A stacked layout would paint the whole page again, while an answer begins.
         self._welcome.setVisible(not has_messages)
         self.conversation.setVisible(has_messages)
 
     def add_card(self, card: QWidget) -> None:
-        """Show something above the composer, until whoever made it takes it away."""
+        """Show a card above the composer until its creator removes it."""
         self._cards.insertWidget(0, card)
 
     def find_words(self) -> None:
-        """Look for words in the conversation: first for those that are selected."""
+        """Open the search bar with the selected text."""
         if self.conversation.messages:
             focused = QApplication.focusWidget()
             self.find_bar.open_bar(focused.selected if isinstance(focused, TextView) else "")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """What is typed anywhere in the chat goes to where one writes."""
+        """Redirect typed text to the composer."""
         if types_text(event):
             self.composer.setFocus()
             self.composer.edit.insertPlainText(event.text())
@@ -129,7 +129,7 @@ class ChatPage(QWidget):
             super().keyPressEvent(event)
 
     def show_context(self, num_used: int, num_tokens: int, note: str = "") -> None:
-        """Say how much of the context is used; nothing while that is unknown."""
+        """Show the context usage; empty if unknown."""
         known = num_used > 0 and num_tokens > 0
         shown_text = self.tr("{used} of {all} tokens").format(
             used=f"{Number(num_used):,}", all=f"{Number(num_tokens):,}"
@@ -140,19 +140,19 @@ class ChatPage(QWidget):
         self._keys_label.setVisible(not note)
 
     def warn_context(self, text: str) -> None:
-        """Say what will happen for want of room, before anything is sent."""
+        """Warn before sending that the context is too small for the conversation."""
         self._show_context(text, is_warning=True)
         self._keys_label.hide()
 
     def note_context(self, text: str) -> None:
-        """Say something about the context in passing."""
+        """Show a note about the context."""
         self._show_context(text, is_warning=False)
         explain(self.context_label, text)
         self._keys_label.hide()
 
     @property
     def readable_height(self) -> int:
-        """Height with which `READABLE_EM` are left for the messages, below a short strip."""
+        """Page height that leaves `READABLE_EM` for messages with a short strip."""
         strip = 0 if self.strip.isHidden() else self.strip.short_height
         around = self.header.sizeHint().height() + self._narrow[1].sizeHint().height() + strip
         return around + self._appearance.scale.px(READABLE_EM)
@@ -166,11 +166,11 @@ class ChatPage(QWidget):
                 self.composer.setFocus()
 
     def toggle_panel(self) -> None:
-        """Ask for the side panel where it is closed, and the other way round."""
+        """Request the side panel to open or close."""
         self.panel_wanted.emit(self.settings_panel.isHidden())
 
     def offer(self, loaded: ModelLoaded) -> None:
-        """Offer what can run on this model."""
+        """Offer the drafters and settings of a loaded model."""
         self.settings_panel.offer(loaded)
         self.composer.offer_to(loaded.continues_text)
         # How another machine decodes isn't known here.
@@ -213,12 +213,12 @@ class ChatPage(QWidget):
         row.addWidget(self.settings_panel)
 
     def _fit_panel(self) -> None:
-        """The panel never takes more than its share of a small window."""
+        """Limit the side panel to its share of the window's width."""
         least, wanted = map(self._appearance.scale.px, (LEAST_PANEL_EM, PANEL_EM))
         self.settings_panel.setFixedWidth(max(least, min(wanted, int(self.width() * MOST_PANEL))))
 
     def _fit_strip(self) -> None:
-        """Bars and sources are shown where they leave enough for the messages."""
+        """Show bars and draft sources only if enough height is left for messages."""
         room = self.height() - self.readable_height
         self.strip.show_short(room < self.strip.sources_height)
 
@@ -254,7 +254,7 @@ class ChatPage(QWidget):
 
 
 class _Column(QWidget):
-    """Keeps a widget in the middle, no wider than the messages."""
+    """Centres a widget, at most as wide as the messages."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__()
@@ -266,13 +266,13 @@ class _Column(QWidget):
         row.addStretch(1)
 
     def set_width(self, width_px: int, margin_px: int) -> None:
-        """Be at most this wide, margins included."""
+        """Set the maximum width, margins included."""
         self._content.setMaximumWidth(width_px - 2 * margin_px)
         self._row.setContentsMargins(margin_px, 0, margin_px, 0)
 
 
 def _scrolled(content: QWidget) -> QScrollArea:
-    """Panels may leave little room: then what doesn't fit is scrolled, not squeezed."""
+    """Wrap a widget in a scroll area, because panels may leave too little height."""
     area = QScrollArea()
     area.setWidget(content)
     area.setWidgetResizable(True)

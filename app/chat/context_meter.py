@@ -1,4 +1,4 @@
-"""How much of the context a conversation takes, before it is sent, by the model's own tokenizer."""
+"""Context usage of the next prompt, counted with the model's tokenizer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT_MS = 250  # after the last key
 
 
 class ContextMeter(QObject):
-    """Counts what would be sent whenever it changes, and shows the rendered prompt on demand."""
+    """Counts the next prompt's tokens when it changes; shows the rendered prompt on demand."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ContextMeter(QObject):
         loaded_model.chosen.connect(self.refresh)
 
     def refresh(self) -> None:
-        """Count again, once nobody has changed anything for a moment."""
+        """Count again, debounced."""
         self._wait.start()
 
     def _ask(self) -> None:
@@ -104,7 +104,7 @@ def _cut(cut: Cut) -> str:
 
 
 def describe_cut(cut: Cut) -> str:
-    """What the model doesn't read of a conversation any more."""
+    """Describe which messages are cut from a conversation that exceeds the context."""
     words = QCoreApplication.translate(
         "ContextMeter", "The model no longer reads {messages}: they don't fit into its context."
     )

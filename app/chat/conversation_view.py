@@ -1,4 +1,4 @@
-"""The messages under each other, in a column that is good to read.
+"""The scrollable column of messages.
 
 One widget for each message in a scroll area, not a list with delegates: text can be selected and
 read aloud without a line of our own. Messages are laid out when they come near the view; until
@@ -38,10 +38,10 @@ _LAYOUT_ROUNDS = 4
 
 
 class ConversationView(QScrollArea):
-    """Scrolls the messages; follows the end while the user is there.
+    """Scroll area of messages; follows the end if it is scrolled to the end.
 
     Signals:
-        changed: There are other messages.
+        changed: Messages were added or removed.
     """
 
     changed = Signal()
@@ -84,7 +84,7 @@ class ConversationView(QScrollArea):
 
     @property
     def messages(self) -> tuple[MessageWidget, ...]:
-        """What is shown, oldest first."""
+        """The shown messages, oldest first."""
         return tuple(self._messages)
 
     def add(self, message: MessageWidget) -> None:
@@ -101,7 +101,7 @@ class ConversationView(QScrollArea):
         self.changed.emit()
 
     def remove(self, message: MessageWidget) -> None:
-        """Take a message away."""
+        """Remove a message."""
         self._messages.remove(message)
         self._stack.removeWidget(message)
         message.hide()
@@ -109,20 +109,20 @@ class ConversationView(QScrollArea):
         self.changed.emit()
 
     def clear(self) -> None:
-        """Take all messages away."""
+        """Remove all messages."""
         for message in self.messages:
             self.remove(message)
         self._follows_end = True
 
     def follow_end(self) -> None:
-        """Go to the end and stay there while it moves."""
+        """Scroll to the end and follow it as it grows."""
         self._follows_end = True
         bar = self.verticalScrollBar()
         bar.setValue(bar.maximum())
         self._jump.hide()
 
     def populate_message(self, message: MessageWidget) -> None:
-        """Lay a message out, wherever it is; what is seen stays where it is."""
+        """Lay out a message; the visible part doesn't move."""
         self._populate([message])
 
     def reveal(self, message: MessageWidget, place: QRect) -> None:
@@ -197,7 +197,7 @@ class ConversationView(QScrollArea):
     # Laid out where it is seen, and then around it ----------------------------------------------
 
     def _populate_more(self) -> None:
-        """Lay out what is seen, else the next message around it; ends when there is none."""
+        """Lay out the visible messages, then the nearest ones, one per call."""
         if self.isHidden() or not self._messages:
             self._later.stop()
             return
@@ -212,7 +212,7 @@ class ConversationView(QScrollArea):
             self._later.stop()
 
     def _lay_out(self) -> None:
-        """Give every message its place now."""
+        """Apply the layout at once."""
         for _ in range(_LAYOUT_ROUNDS):
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
@@ -232,13 +232,13 @@ class ConversationView(QScrollArea):
         return [one for one in self._between(top, bottom) if not one.is_populated]
 
     def _between(self, top: int, bottom: int) -> list[MessageWidget]:
-        """The messages that stand, with a part at least, between two heights of the page."""
+        """Return messages that overlap a vertical range of the page."""
         messages = self._messages
         first = bisect_left(messages, top, key=lambda one: one.geometry().bottom())
         return messages[first : bisect_right(messages, bottom, key=lambda one: one.y())]
 
     def _populate(self, messages: list[MessageWidget]) -> None:
-        """Lay messages out; what is seen stays where it is, though heights were estimates."""
+        """Lay out messages and correct the scroll position for estimated heights."""
         waiting = [message for message in messages if not message.is_populated]
         if not waiting or self._is_settling:
             return
@@ -259,7 +259,7 @@ class ConversationView(QScrollArea):
         self._is_settling = False
 
     def _order_focus(self, message: MessageWidget) -> None:
-        """Let Tab go from message to message, in whatever order they were laid out."""
+        """Set the Tab order to the order of messages."""
         place = self._messages.index(message)
         before = next((one for one in reversed(self._messages[:place]) if _focusable(one)), None)
         chain = [_focusable(before)[-1] if before else self, *_focusable(message)]
@@ -267,12 +267,12 @@ class ConversationView(QScrollArea):
             self.setTabOrder(first, second)
 
     def _focus_changed(self, _before: QWidget | None, now: QWidget | None) -> None:
-        """Show what Tab has come to from elsewhere; what was clicked is seen already."""
+        """Scroll to a widget that got the focus by the keyboard."""
         if now is not None and self.isAncestorOf(now) and now.visibleRegion().isEmpty():
             self.ensureWidgetVisible(now)
 
     def _anchor(self, top: int) -> MessageWidget | None:
-        """The first message that begins in the view; else the one that fills it."""
+        """Return the first message that begins in the view; else the one that fills it."""
         seen = self._between(top, top + self.viewport().height())
         inside = (message for message in seen if message.y() >= top)
         return next(inside, seen[0] if seen else None)
@@ -291,6 +291,6 @@ class ConversationView(QScrollArea):
 
 
 def _focusable(message: MessageWidget) -> list[QWidget]:
-    """What Tab stops at in a message; nothing before it is laid out."""
+    """Return a message's focusable widgets; none before it is laid out."""
     tab = Qt.FocusPolicy.TabFocus
     return [one for one in message.findChildren(QWidget) if one.focusPolicy() & tab == tab]

@@ -1,4 +1,4 @@
-"""What a new conversation shows: a word of welcome, prompts to try, and what all this is."""
+"""Page of a new conversation: welcome text, suggested prompts, and a hint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EmptyState(QWidget):
 
     Signals:
         suggestion_chosen: The text of a prompt to send.
-        hint_dismissed: The user has read what this is.
+        hint_dismissed: The user closed the hint.
         models_requested: The user wants a larger model.
     """
 
@@ -67,11 +67,11 @@ class EmptyState(QWidget):
         self.restyle()
 
     def show_model(self, text: str) -> None:
-        """Say which model answers."""
+        """Show the name of the model."""
         self._text.setText(text)
 
     def show_suggestions(self, prompts: Sequence[str]) -> None:
-        """Offer these prompts instead of those before."""
+        """Replace the suggested prompts."""
         if [button.text() for button in self.buttons] == list(prompts):
             return
         for old in self.buttons:
@@ -87,11 +87,11 @@ class EmptyState(QWidget):
             self._grid.addWidget(button, index // 2, index % 2, 1, 2 if is_wide else 1)
 
     def show_card(self, card: QWidget) -> None:
-        """Show something below the suggested prompts, until whoever made it takes it away."""
+        """Show a card below the suggested prompts until its creator removes it."""
         self._column.insertWidget(self._column.indexOf(self._models_button), card)
 
     def show_hint(self, is_shown: bool) -> None:
-        """Explain what this is, or no longer."""
+        """Show or hide the hint."""
         self._hint.setVisible(is_shown)
 
     def restyle(self) -> None:

@@ -1,4 +1,4 @@
-"""Errors between the conversation and the composer, where they are seen, until they are read."""
+"""Error cards between the conversation and the composer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from medusa_core.messages import Failed
 MOST_EM = 16  # more than so high is scrolled
 
 
-class About(Enum):
-    """What an error is about: once that works again, or is left, the error is over."""
+class ErrorTopic(Enum):
+    """Topic of an error; when the topic works again, its errors are removed."""
 
     MODEL = "model"
     ANSWER = "answer"
@@ -27,14 +27,14 @@ class About(Enum):
 
 
 class ErrorBoard(QScrollArea):
-    """Shows errors, the newest last, and takes them away again.
+    """Shows error cards, newest last.
 
     Attributes:
-        cards: What is shown.
+        cards: The shown cards.
 
     Signals:
-        retry_requested: What failed is to be tried again.
-        failure_shown: This card (an `ErrorCard`) tells of this failure (a `Failed`).
+        retry_requested: The user wants to retry the failed action.
+        failure_shown: A card (an `ErrorCard`) was shown for a failure (a `Failed`).
     """
 
     retry_requested = Signal()
@@ -48,7 +48,7 @@ class ErrorBoard(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.cards: list[ErrorCard] = []
-        self._about: dict[ErrorCard, About] = {}
+        self._topics: dict[ErrorCard, ErrorTopic] = {}
         self._appearance = appearance
         column = QWidget()
         column.setObjectName("errorColumn")
@@ -61,11 +61,16 @@ class ErrorBoard(QScrollArea):
         self.hide()
 
     def show_error(
-        self, message: str, hint: str, *, about: About = About.OTHER, can_retry: bool = False
+        self,
+        message: str,
+        hint: str,
+        *,
+        topic: ErrorTopic = ErrorTopic.OTHER,
+        can_retry: bool = False,
     ) -> ErrorCard:
         """Show an error, and announce it to screen readers; returns its card.
 
-        The same error again takes the place of the one before.
+        A repeated error replaces its earlier card.
         """
         message, hint = engine_text(message), engine_text(hint)
         for same in [one for one in self.cards if (one.message, one.hint) == (message, hint)]:
@@ -75,21 +80,21 @@ class ErrorBoard(QScrollArea):
         card.retry_requested.connect(lambda: self._retry(card))
         card.acted.connect(lambda: self._remove(card))
         self.cards.append(card)
-        self._about[card] = about
+        self._topics[card] = topic
         self._column.addWidget(card)
         self.show()
         self._fit()
         announce(card, card.accessibleName(), is_urgent=True)
         return card
 
-    def show_failure(self, failed: Failed, about: About, *, can_retry: bool = False) -> None:
-        """Show a failure of the engine; whoever knows a remedy puts it on the card."""
-        card = self.show_error(failed.message, failed.hint, about=about, can_retry=can_retry)
+    def show_failure(self, failed: Failed, topic: ErrorTopic, *, can_retry: bool = False) -> None:
+        """Show a failure of the engine; receivers of `failure_shown` may add actions."""
+        card = self.show_error(failed.message, failed.hint, topic=topic, can_retry=can_retry)
         self.failure_shown.emit(card, failed)
 
-    def dismiss(self, about: About) -> None:
-        """Remove the errors of a topic, which works again."""
-        for card in [one for one in self.cards if self._about[one] is about]:
+    def dismiss(self, topic: ErrorTopic) -> None:
+        """Remove the errors of a topic once it works again."""
+        for card in [one for one in self.cards if self._topics[one] is topic]:
             self._remove(card)
 
     def restyle(self) -> None:
@@ -109,7 +114,7 @@ class ErrorBoard(QScrollArea):
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
-        """Be as high as the cards, as far as that leaves room for the conversation."""
+        """Fit the height to the cards, but leave room for the conversation."""
         width = self.viewport().width()
         # −1 while no card is laid out yet
         wanted = max(0, self._column.totalHeightForWidth(width)) if self.cards else 0
@@ -121,7 +126,7 @@ class ErrorBoard(QScrollArea):
 
     def _remove(self, card: ErrorCard) -> None:
         self.cards.remove(card)
-        del self._about[card]
+        del self._topics[card]
         self._column.removeWidget(card)
         card.hide()
         card.deleteLater()

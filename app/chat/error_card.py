@@ -1,4 +1,4 @@
-"""An error with what to do about it."""
+"""Card of an error with its hint and actions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from app.widgets.flow_layout import FlowLayout
 
 
 class ErrorCard(QFrame):
-    """What went wrong and what to do about it.
+    """Shows an error message, a hint and actions.
 
     Attributes:
-        message: What happened.
-        hint: What to do about it.
+        message: The error message.
+        hint: What the user can do about it.
 
     Signals:
-        retry_requested: The user wants the failed thing to be tried again.
+        retry_requested: The user wants to retry.
         acted: One of the actions was chosen.
-        dismissed: The user has read it.
+        dismissed: The user closed the card.
     """
 
     retry_requested = Signal()
@@ -63,7 +63,7 @@ class ErrorCard(QFrame):
         self.restyle()
 
     def add_action(self, label: str, act: Callable[[], object]) -> None:
-        """Offer something that helps, as a button behind the others."""
+        """Append a button for an action."""
         button = QPushButton(label)
         button.clicked.connect(self.acted)
         button.clicked.connect(lambda: act())

@@ -1,4 +1,4 @@
-"""What can be said of a message that isn't laid out: its height, about, and its words."""
+"""Estimated height and searchable text of messages that aren't laid out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def estimated_text_px(text: str, width_px: int, scale: FontScale) -> int:
 
 
 def rendered_text(source: str) -> str:
-    """The words of a Markdown text as they are shown, without laying them out."""
+    """Return the displayed text of Markdown without a layout."""
     if len(source) > Bounds().block:
         return source
     blocks = MarkdownParser().parse(source).blocks

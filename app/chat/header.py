@@ -1,4 +1,4 @@
-"""The top of the window: which model answers, how fast, and the way to the rest."""
+"""Header of the window: model, drafter, and menu."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ ChooseModel = Callable[[ModelChoice], None]
 
 
 class Header(QFrame):
-    """Model, speed-up, New chat, the panel's button, and a menu with the rest; always one row.
+    """Row with model, drafter, New chat, the panel's button, and a menu.
 
     Attributes:
-        model_button: Which model answers; opens the list of others.
-        model_menu: That list.
-        state_label: How far it is.
-        drafter_box: Who guesses tokens.
+        model_button: Shows the model; opens the list of models.
+        model_menu: List of models.
+        state_label: State of the model, such as loading progress.
+        drafter_box: Selects the drafter.
         panel_button: Opens and closes the side panel.
-        menu: What isn't needed every day.
-        record_action: Whether steps are recorded.
+        menu: Less frequent commands.
+        record_action: Toggles recording of steps.
 
     Signals:
-        new_chat_requested: A new conversation is wanted.
+        new_chat_requested: The user wants a new conversation.
         models_requested: The user wants the model manager.
         gguf_requested: The user wants to open a GGUF file.
-        recording_chosen: Steps are to be recorded, or not.
-        drafter_chosen: Another drafter (its name) is wanted.
-        panel_wanted: The side panel is to be open, or not.
+        recording_chosen: The user turned recording of steps on or off.
+        drafter_chosen: The user selected a drafter (its name).
+        panel_wanted: The user wants to open (True) or close the side panel.
     """
 
     new_chat_requested = Signal()
@@ -144,7 +144,7 @@ class Header(QFrame):
     def offer_models(
         self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
     ) -> None:
-        """Offer models to change to; the present one is ticked. Other machines have menus."""
+        """List models, the current one checked; those of other machines in submenus."""
         self.model_menu.clear()
         for menu in self._place_menus:
             menu.deleteLater()
@@ -168,7 +168,7 @@ class Header(QFrame):
         self.model_menu.addAction(self.tr("Manage models…"), self.models_requested.emit)
 
     def fill_menu(self, actions: Sequence[QAction | None]) -> None:
-        """Put actions into the menu, with a line for None; recording follows the first ones."""
+        """Fill the menu; None is a separator; recording follows the first group."""
         for number, action in enumerate(actions):
             if action is not None:
                 self.menu.addAction(action)
@@ -180,7 +180,7 @@ class Header(QFrame):
     def offer_drafters(
         self, drafters: Sequence[DrafterChoice], chosen: DrafterChoice, speeds: Speeds
     ) -> None:
-        """Offer who can guess tokens, show who does, and say how fast they were here."""
+        """List the drafters with measured speeds and select the current one."""
         self.drafter_box.clear()
         shown = in_order(drafters)
         for drafter in shown:
@@ -191,12 +191,12 @@ class Header(QFrame):
         explain(self.drafter_box, f"{now} {self.tr(SPEED_UP)}")
 
     def offer_speed_up(self, is_offered: bool) -> None:
-        """Let the user choose who guesses, or not: another machine decides that itself."""
+        """Show the drafter box, or hide it for remote models."""
         self._has_speed_up = is_offered
         self._fit()
 
     def add_job(self, button: JobButton) -> None:
-        """Show a job that goes on while its dialog is closed."""
+        """Show a background job whose dialog may be closed."""
         self._jobs.append(button)
         self._row.insertWidget(1, button)
         self._fit()
@@ -206,7 +206,7 @@ class Header(QFrame):
         self.record_action.setChecked(on)
 
     def show_status(self, status: ModelStatus) -> None:
-        """Say how far the model is."""
+        """Show the state of the model."""
         text = describe(status)
         loaded = status.loaded
         notes = (
@@ -248,7 +248,7 @@ class Header(QFrame):
         return QSize(self._appearance.scale.px(20), super().minimumSizeHint().height())
 
     def _fit(self) -> None:
-        """Leave out words where there is no room for them."""
+        """Hide texts that have no room."""
         has_room = self.width() >= self._appearance.scale.px(WORDS_EM)
         self._speed_label.setVisible(has_room and self._has_speed_up)
         self.drafter_box.setVisible(self._has_speed_up)
@@ -278,7 +278,7 @@ class Header(QFrame):
 
 
 def _drafts_words(loaded: ModelLoaded) -> str:
-    """Who drafts; what drafts all its guesses by itself is one drafter."""
+    """Describe the drafters; one that drafts all tokens alone counts as one."""
     words = []
     if loaded.num_heads == 1:
         words.append(QCoreApplication.translate("Chat", "a drafter"))
@@ -293,7 +293,7 @@ def _drafts_words(loaded: ModelLoaded) -> str:
 
 
 def describe(status: ModelStatus) -> str:
-    """The state of the model in a few words."""
+    """Describe the state of the model briefly."""
     if status.phase is Phase.FAILED:
         return QCoreApplication.translate("Chat", "could not be loaded")
     if status.phase is Phase.ASLEEP:
@@ -326,7 +326,7 @@ def describe(status: ModelStatus) -> str:
 
 
 def _runner_words(loaded: ModelLoaded) -> str:
-    """How a model runs that no family here describes."""
+    """Describe how a model without a native family runs."""
     if any(drafter.drafts for drafter in loaded.drafters):
         return QCoreApplication.translate("Chat", "through transformers")
     return QCoreApplication.translate("Chat", "through transformers, one token a step")
@@ -353,7 +353,7 @@ def _add_models(
 
 
 def offloaded_words(loaded: ModelLoaded) -> str:
-    """Where layers lie, or are computed, if not on the device; empty where all of them are."""
+    """Describe where layers are offloaded to or computed; empty if all are on the device."""
     if loaded.machines:
         return QCoreApplication.translate("Chat", "layers on {0} machines").format(
             len(loaded.machines)
@@ -364,6 +364,6 @@ def offloaded_words(loaded: ModelLoaded) -> str:
 
 
 def machine_words(loaded: ModelLoaded) -> str:
-    """Which machine has how many layers; empty where all of them are here."""
+    """Describe the layers of each machine; empty if all layers are local."""
     words = QCoreApplication.translate("Chat", "{0}: {1} layers")
     return ", ".join(words.format(each.place, each.num_layers) for each in loaded.machines)

@@ -1,11 +1,11 @@
-"""How the model is, shown on the chat's page: its name, its state, and what can run on it."""
+"""Shows the model on the chat page: name, state and available drafters."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QObject
 
 from app.chat.chat_page import ChatPage
-from app.chat.error_board import About
+from app.chat.error_board import ErrorTopic
 from app.chat.suggestions import is_small, suggestions_for
 from app.engine.loaded_model import LoadedModel
 from app.i18n.words import QT_TRANSLATE_NOOP
@@ -23,7 +23,7 @@ SMALL_NOTE = QT_TRANSLATE_NOOP(
 
 
 class ModelStatusView(QObject):
-    """Lets the page follow the model."""
+    """Updates the chat page when the model changes."""
 
     def __init__(self, page: ChatPage, loaded_model: LoadedModel, appearance: Appearance) -> None:
         super().__init__(page)
@@ -39,7 +39,7 @@ class ModelStatusView(QObject):
         page, status = self._page, self._loaded_model.status
         if status.loaded is not None:
             if status.failed is None:
-                page.errors.dismiss(About.MODEL)
+                page.errors.dismiss(ErrorTopic.MODEL)
             self._learn(status.loaded)
         page.header.show_model(self._loaded_model.choice)
         page.header.show_status(status)
@@ -49,13 +49,13 @@ class ModelStatusView(QObject):
             page.empty.show_suggestions(prompts)
         if status.phase is Phase.FAILED and status.failed is not None:
             if status.failed.kind != "Cancelled":
-                page.errors.show_failure(status.failed, About.MODEL, can_retry=True)
+                page.errors.show_failure(status.failed, ErrorTopic.MODEL, can_retry=True)
         elif status.phase is not Phase.ASLEEP and status.loaded is not None:
             page.offer(status.loaded)
             page.strip.show_model(status.loaded, status.calibrated)
 
     def _say_phase(self) -> None:
-        """Read aloud that a model is loaded, or is being; its failure is read as an error."""
+        """Announce loading and loaded models to screen readers; errors announce themselves."""
         status = self._loaded_model.status
         words = "" if status.phase is Phase.FAILED else self._words(status)
         if words != self._announced:
@@ -63,12 +63,12 @@ class ModelStatusView(QObject):
             announce(self._page.header, words)
 
     def _learn(self, loaded: ModelLoaded) -> None:
-        """Know the names and colours that came with a model."""
+        """Set the names and colours of the model's draft sources."""
         specials = dict(loaded.special_tokens) | dict.fromkeys(loaded.end_ids, "")
         self._appearance.legend.learn(loaded.sources, loaded.rules, specials, loaded.serving)
 
     def _words(self, status: ModelStatus) -> str:
-        """What an empty conversation says of the model."""
+        """Return the text about the model in an empty conversation."""
         if status.phase is Phase.FAILED and status.failed is not None:
             return self.tr("The model could not be loaded.")
         if status.phase is Phase.ASLEEP:

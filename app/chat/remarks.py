@@ -1,4 +1,4 @@
-"""What is to be visible of a complete answer, besides the answer."""
+"""Remarks below a complete answer."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _ENDS = {
 
 
 def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str]:
-    """The remarks, in the window's language.
+    """Return the remarks in the window's language.
 
     Args:
-        turn: The question with all its answers.
+        turn: The prompt with all its answers.
         done: How the last of them ended.
-        legend: Knows the rules.
+        legend: Names of the sampling rules.
     """
     # An answer without words says itself why it has none.
     if turn.answer.content.answer.strip() and done.stop_reason in _ENDS:

@@ -1,4 +1,4 @@
-"""Shows the turns of a conversation, and keeps what is shown in step with them."""
+"""Keeps the shown messages in sync with the conversation's turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from medusa_core.chats.conversation import (
 
 
 class Shown(NamedTuple):
-    """A turn with its two messages."""
+    """Widgets of a turn: prompt and answer."""
 
     turn: Turn
     user: UserMessage
@@ -30,21 +30,21 @@ class Shown(NamedTuple):
 
 
 class TurnList(QObject):
-    """The messages of the path that is shown.
+    """The message widgets of the shown branch.
 
     Attributes:
-        model_key: The model that answers now.
+        model_key: Key of the current model.
 
     Signals:
-        quoted: This text is to be quoted in the next prompt.
-        answer_shown: An answer's message (an `AnswerMessage`) was made.
-        edited: A turn (by its place) is to be asked anew, with this text.
-        regenerate_requested: A turn is to be answered anew.
-        reroll_requested: The same from this token on.
-        continue_requested: A turn's answer is to be gone on with.
-        branch_requested: The conversation is to go on behind this turn.
-        prompt_chosen: Another version of a turn's prompt is wanted, by its place among them.
-        answer_chosen: Another answer is wanted, by its place among them.
+        quoted: The user wants to quote a text in the next prompt.
+        answer_shown: The widget of an answer (an `AnswerMessage`) was created.
+        edited: The user edited a prompt (index of the turn, new text).
+        regenerate_requested: The user wants to regenerate a turn's answer.
+        reroll_requested: The user wants to regenerate a turn's answer from a token on.
+        continue_requested: The user wants to continue a turn's answer.
+        branch_requested: The user wants to continue the conversation after a turn.
+        prompt_chosen: The user selected another version of a turn's prompt (its index).
+        answer_chosen: The user selected another answer of a turn (its index).
     """
 
     quoted = Signal(str)
@@ -68,7 +68,7 @@ class TurnList(QObject):
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
-        """The answers that are shown, oldest first."""
+        """The widgets of the answers, oldest first."""
         return tuple(shown.answer for shown in self._shown)
 
     def message_of(self, answer_id: str) -> AnswerMessage | None:
@@ -89,7 +89,7 @@ class TurnList(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show the path as it is now; messages that stay are left alone."""
+        """Update to the current branch; unchanged messages keep their widgets."""
         turns = self._state.conversation.turns
         num_same = 0
         while num_same < min(len(turns), len(self._shown)) and _is_same(
@@ -111,12 +111,12 @@ class TurnList(QObject):
         self._show_versions()
 
     def show_model(self, model_key: str) -> None:
-        """Another model answers now."""
+        """Set the current model."""
         self.model_key = model_key
         self._show_versions()
 
     def _shown_prompt(self, shown: Shown, place: int) -> bool:
-        """Whether this prompt is the one in that place now: then only its answer is another."""
+        """Whether a prompt is already shown at an index, so that only the answer differs."""
         turns = self._state.conversation.turns
         return place < len(turns) and shown.turn.prompt is turns[place].prompt
 
@@ -150,7 +150,7 @@ class TurnList(QObject):
             shown.answer.set_place(is_last=place == last, lack=lack)
 
     def _lack(self, answer: Answer) -> str:
-        """Why an answer's tokens can't be gone on with."""
+        """Return why generation can't resume from an answer's tokens; empty if it can."""
         if answer.model_key in ("", self.model_key):
             return ""
         return self.tr("{0} wrote this answer: load it to continue the answer.").format(

@@ -1,4 +1,4 @@
-"""Settings that belong together, under a heading that folds them."""
+"""A collapsible group of settings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from app.theme.appearance import Appearance
 
 
 class Group(QWidget):
-    """A heading and what is under it.
+    """A collapsible section with a heading.
 
     Attributes:
-        heading: Opens and folds it.
-        body: What is under it.
+        heading: Button that expands and collapses the section.
+        body: Content of the section.
 
     Signals:
-        opened: It was opened, or folded.
+        opened: The section was expanded or collapsed.
     """
 
     opened = Signal(bool)
@@ -51,20 +51,20 @@ class Group(QWidget):
 
     @property
     def is_open(self) -> bool:
-        """Whether its settings are shown."""
+        """Whether the section is expanded."""
         return self.heading.isChecked()
 
     @property
     def note(self) -> str:
-        """The remark above its settings."""
+        """Note above the settings."""
         return self._note.text()
 
     def add(self, widget: QWidget) -> None:
-        """Put something under it."""
+        """Add a widget to the section."""
         self.column.addWidget(widget)
 
     def set_note(self, note: str) -> None:
-        """Put a remark above its settings, such as why some of them are grey."""
+        """Set the note above the settings, such as why some are disabled."""
         self._note.setText(note)
         self._note.setVisible(bool(note))
 

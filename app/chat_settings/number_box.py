@@ -1,4 +1,4 @@
-"""A number to set, made of its declaration."""
+"""Spin box of a numeric setting, built from its declaration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.chats.setting import Setting
 
 
 class NumberBox(NumberEdit):
-    """Shows a setting's number, or a word for the one that does nothing."""
+    """Spin box of a setting; shows a word for the value that disables it."""
 
     def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
         self._setting = setting  # which `textFromValue` reads
@@ -57,5 +57,5 @@ class NumberBox(NumberEdit):
 
 
 def _in_this_language(text: str) -> str:
-    """A point serves everywhere, as in files and on the command line: thousands have no sign."""
+    """Accept a decimal point in every locale, as on the command line; no thousands separators."""
     return text.replace(".", QLocale().decimalPoint())

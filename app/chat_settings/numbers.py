@@ -1,4 +1,4 @@
-"""The rows of all declared settings."""
+"""Rows of all declared numeric settings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from medusa_core.messages import DrafterChoice, RuleChoice
 
 
 class NumberRows(QObject):
-    """A row for each declared setting.
+    """Creates a row for each declared numeric setting.
 
     Attributes:
-        rows: Them, by the setting's name.
+        rows: Rows by the setting's name.
 
     Signals:
-        chosen: A setting (its name) is to have another value.
+        chosen: The user changed a setting (name, value).
     """
 
     chosen = Signal(str, float)
@@ -46,15 +46,15 @@ class NumberRows(QObject):
             self.rows[name] = row
 
     def of(self, group: SettingGroup) -> list[SettingRow]:
-        """The rows of a group, in order."""
+        """Return the rows of a group in order."""
         return [self.rows[name] for name, setting in SETTINGS.items() if setting.group is group]
 
     def show_settings(self, settings: ChatSettings, *, is_preset: bool) -> None:
-        """Show these values, and which of them aren't the default.
+        """Show values and mark those that differ from the default.
 
         Args:
-            settings: The values.
-            is_preset: They are a preset's, of which nothing was changed.
+            settings: Values to show.
+            is_preset: Whether the values equal those of a preset.
         """
         for name, setting in SETTINGS.items():
             value = getattr(settings, name)
@@ -64,10 +64,10 @@ class NumberRows(QObject):
     def apply_choice(
         self, rule: RuleChoice | None, drafter: DrafterChoice | None
     ) -> dict[SettingGroup, str]:
-        """Grey settings that do nothing under these; hide those that only another choice has.
+        """Disable settings without effect; hide those of another drafter or rule.
 
         Returns:
-            For each group, why settings of it are grey.
+            For each group, the reasons why some of its settings are disabled.
         """
         notes: dict[SettingGroup, list[str]] = {group: [] for group in SettingGroup}
         for name, setting in SETTINGS.items():
@@ -91,7 +91,7 @@ class NumberRows(QObject):
 
 
 def with_number(settings: ChatSettings, name: str, value: float) -> ChatSettings:
-    """Settings with another number, rounded to what can be set."""
+    """Return settings with a number changed, rounded to an allowed value."""
     setting = SETTINGS[name]
     number = int(value) if setting.is_whole else round(value, setting.decimals)
     return settings.with_json({name: number})

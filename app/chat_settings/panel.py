@@ -1,4 +1,4 @@
-"""The side panel: everything that decides how the next answers of a conversation are made."""
+"""The side panel with the generation settings of a conversation."""
 
 from __future__ import annotations
 
@@ -108,26 +108,26 @@ _TOOLTIP = Qt.ItemDataRole.ToolTipRole
 
 
 class ChatSettingsPanel(QFrame):
-    """Settings of a conversation.
+    """Panel of a conversation's settings.
 
     Attributes:
-        presets: Chooses and keeps presets.
+        presets: Selects and saves presets.
         system_edit: The system prompt.
-        rule_box: How tokens are chosen.
-        drafter_box: Who guesses tokens.
-        race: How fast each of them was here, drawn.
-        measure: Measures the loaded model again.
-        speeds: The same in words.
-        growth_box: Which form guesses take.
-        repetition_box: Whether an answer that only repeats itself ends.
-        thinks_box: Whether the model thinks first; seen where it can be told.
-        policy_box: What is done with a conversation that is too long.
-        numbers: All settings that are numbers.
-        template: The rendered prompt.
+        rule_box: Selects the sampling rule.
+        drafter_box: Selects the drafter.
+        race: Bar chart of the drafters' measured speeds.
+        measure: Requests a new measurement of the loaded model.
+        speeds: Measured speeds of the drafters as text.
+        growth_box: Selects the shape of draft trees.
+        repetition_box: Whether to stop an answer that only repeats itself.
+        thinks_box: Switches reasoning; hidden if the model has no switch.
+        policy_box: Selects what to cut from a conversation that exceeds the context.
+        numbers: Rows of all numeric settings.
+        template: Preview of the rendered prompt.
 
     Signals:
-        changed: Another setting counts from now on.
-        close_requested: The user has seen enough.
+        changed: A setting has changed.
+        close_requested: The user wants to close the panel.
     """
 
     changed = Signal()

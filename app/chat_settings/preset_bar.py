@@ -1,4 +1,4 @@
-"""Presets: the list, and what can be done with them."""
+"""The list of presets and its actions."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ AskName = Callable[[str, str], str]
 
 
 class PresetBar(QWidget):
-    """Chooses a preset and keeps new ones.
+    """Selects, saves and manages presets.
 
     Attributes:
-        box: The list; its first entry, without a preset, is seen while none matches.
-        menu: What can be done with the chosen one.
+        box: The list; its first entry is shown while no preset matches the settings.
+        menu: Actions for the selected preset.
 
     Signals:
-        chosen: Settings under a preset (a `Preset`) are wanted.
-        refused: What couldn't be done, and what to do.
+        chosen: The user selected a preset (a `Preset`).
+        refused: An action failed (message, hint).
     """
 
     chosen = Signal(object)
@@ -81,20 +81,20 @@ class PresetBar(QWidget):
 
     @property
     def current(self) -> Preset | None:
-        """The preset that the settings are those of."""
+        """The preset that equals the settings; None if there is none."""
         return self._presets.matching(self._settings)
 
     def show_settings(self, settings: ChatSettings) -> None:
-        """Show which preset these settings are those of."""
+        """Select the preset that equals the settings, if any."""
         self._settings = settings
         self._fill()
 
     def save_as(self, name: str) -> None:
-        """Keep the settings under a name."""
+        """Save the settings as a preset."""
         self._do(lambda: self._presets.save(name, self._settings))
 
     def rename(self, preset: Preset, name: str) -> None:
-        """Give a preset another name."""
+        """Rename a preset."""
         self._do(lambda: self._presets.rename(preset, name))
 
     def duplicate(self, preset: Preset) -> None:
@@ -102,11 +102,11 @@ class PresetBar(QWidget):
         self._do(lambda: self._presets.duplicate(preset))
 
     def delete(self, preset: Preset) -> None:
-        """Forget a preset; the settings stay."""
+        """Delete a preset; the current settings don't change."""
         self._do(lambda: self._presets.delete(preset))
 
     def import_from(self, path: Path) -> None:
-        """Add presets from a file, and use the first."""
+        """Import presets from a file and select the first."""
 
         def add() -> None:
             self.chosen.emit(self._presets.add_from(path)[0])
@@ -118,7 +118,7 @@ class PresetBar(QWidget):
         self._do(lambda: self._presets.export(preset, path))
 
     def use_for_new_chats(self) -> None:
-        """Let new conversations begin with these settings."""
+        """Make these settings the defaults of new conversations."""
         self._do(lambda: self._presets.use_for_new_chats(self._settings))
 
     def restyle(self) -> None:
@@ -166,7 +166,7 @@ class PresetBar(QWidget):
         self.menu.addAction(self.tr("Use for new chats"), self.use_for_new_chats)
 
     def _offer(self, name: str, act: Callable[[Preset], None], preset: Preset | None) -> None:
-        """Offer what can be done with a preset; without one it can't."""
+        """Enable the actions that apply to the selected preset."""
         entry = self.menu.addAction(name)
         entry.setEnabled(preset is not None)
         if preset is not None:
@@ -200,5 +200,5 @@ class PresetBar(QWidget):
 
 
 def _name(preset: Preset) -> str:
-    """A preset's name; those of the program have one in each language."""
+    """Return a preset's name, translated for built-in presets."""
     return setting_text(preset.name) if preset.is_builtin else preset.name

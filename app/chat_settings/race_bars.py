@@ -1,4 +1,4 @@
-"""The race of a model's drafters as bars: how fast each was here, in what shape, and why."""
+"""Bars of a model's drafters: measured speed, draft shape, and its reason."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _PER_S = QT_TRANSLATE_NOOP("Speeds", "{0} tokens/s")
 
 
 class RaceBar(NamedTuple):
-    """One drafter of a race.
+    """One drafter's bar.
 
     Attributes:
         name: Its name in the engine.
-        label: What people call it.
-        speed: Its tokens per second, in words.
-        shape: What its steps were mostly like, in words.
-        gain: Its speed beside plain decoding, in words; empty for that itself.
-        factor: The same as a number.
-        why: Why that shape; empty where nobody says.
-        length: Its speed, of the fastest one's.
-        plain: That of plain decoding; 0 where it didn't race.
-        pays: It is faster than plain decoding.
+        label: Display name.
+        speed: Tokens per second, as text.
+        shape: Predominant shape of its drafts, as text.
+        gain: Speed-up over plain decoding, as text; empty for plain decoding.
+        factor: Speed-up over plain decoding.
+        why: Reason for the shape; empty if unknown.
+        length: Speed relative to the fastest drafter, 0 to 1.
+        plain: Relative speed of plain decoding; 0 if not measured.
+        pays: Whether it is faster than plain decoding.
     """
 
     name: str
@@ -52,7 +52,7 @@ class RaceBar(NamedTuple):
 
     @property
     def words(self) -> str:
-        """All of it, to be read aloud."""
+        """Text of the whole bar for screen readers."""
         figures = ", ".join(part for part in (self.speed, self.gain, self.shape) if part)
         return f"{self.label}: {figures}. {self.why}".rstrip()
 
@@ -60,7 +60,7 @@ class RaceBar(NamedTuple):
 def race_bars(
     drafters: Sequence[DrafterChoice], speeds: Sequence[DrafterSpeed]
 ) -> tuple[RaceBar, ...]:
-    """The drafters that raced, the fastest first."""
+    """Return the measured drafters, fastest first."""
     known = {drafter.name: drafter for drafter in drafters}
     raced = sorted(
         (speed for speed in speeds if speed.name in known), key=lambda each: -each.tokens_per_s

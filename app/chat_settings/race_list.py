@@ -1,4 +1,4 @@
-"""Draws the race of a model's drafters; whose bar is chosen drafts for the conversation."""
+"""Bar chart of a model's drafters; a click selects the drafter of the conversation."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 class RaceList(QListWidget):
-    """A row for each drafter, the fastest first: words, and a bar beside plain decoding's line.
+    """Rows of drafters, fastest first: text, and a bar with a mark for plain decoding.
 
     Attributes:
-        bars: What is shown.
+        bars: The displayed bars.
 
     Signals:
-        drafter_chosen: A drafter's name.
+        drafter_chosen: The user selected a drafter (its name).
     """
 
     drafter_chosen = Signal(str)
@@ -59,7 +59,7 @@ class RaceList(QListWidget):
         self.hide()
 
     def show_race(self, bars: Sequence[RaceBar]) -> None:
-        """Draw these; nothing is seen where nobody raced."""
+        """Show bars; hide the chart if nothing was measured."""
         self.bars = tuple(bars)
         self.clear()
         for bar in self.bars:
@@ -72,7 +72,7 @@ class RaceList(QListWidget):
         self.restyle()
 
     def show_chosen(self, name: str) -> None:
-        """Mark who drafts now."""
+        """Mark the selected drafter."""
         self._chosen = name
         for row, bar in enumerate(self.bars):
             is_chosen = bar.name == name
@@ -84,7 +84,7 @@ class RaceList(QListWidget):
         self.viewport().update()
 
     def is_chosen(self, bar: RaceBar) -> bool:
-        """Whether it drafts now."""
+        """Whether a bar's drafter is selected."""
         return bar.name == self._chosen
 
     def restyle(self) -> None:
@@ -114,7 +114,7 @@ class _RaceRows(QStyledItemDelegate):
 
     @property
     def height(self) -> int:
-        """Of a row, in pixels."""
+        """Height of a row in pixels."""
         scale = self._appearance.scale
         words = QFontMetrics(scale.font()).height() + QFontMetrics(scale.font(_SMALL)).height()
         return words + scale.px(_BAR_EM + 4 * _GAP_EM)
@@ -159,7 +159,7 @@ class _RaceRows(QStyledItemDelegate):
         painter.drawRoundedRect(place.adjusted(1, 1, -1, -1), gap, gap)
 
     def _paint_dot(self, painter: QPainter, line: QRectF, is_chosen: bool) -> float:
-        """A ring that is filled where it is chosen; returns the room that it takes."""
+        """Paint a radio button; returns its width."""
         theme, side = self._appearance.theme, self._appearance.scale.px(0.7)
         ring = QRectF(line.left(), line.center().y() - side / 2, side, side)
         painter.setPen(QPen(QColor(theme.accent if is_chosen else theme.muted), 1.4))
@@ -183,7 +183,7 @@ class _RaceRows(QStyledItemDelegate):
     def _paint_words(
         self, painter: QPainter, room: QRectF, left: str, right: str, colour: str
     ) -> None:
-        """Words on both sides of a line; those on the right are whole."""
+        """Paint texts left and right on a line; only the left one is elided."""
         painter.setPen(QColor(colour))
         middle = Qt.AlignmentFlag.AlignVCenter
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | middle, right)

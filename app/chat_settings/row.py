@@ -1,4 +1,4 @@
-"""A line of the panel: a label, what is set, and the way back to the default."""
+"""A row of the panel: label, editor, and a reset button."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FIELD_EM = 5.6
 
 
 class SettingRow(QWidget):
-    """One setting.
+    """Row of a setting.
 
     Attributes:
-        field: What it is set with.
-        reset_button: Sets the default again; seen where something else is set.
+        field: Editor of the value.
+        reset_button: Resets to the default; hidden while the default is set.
 
     Signals:
-        reset_requested: The default is wanted.
+        reset_requested: The user wants the default.
     """
 
     reset_requested = Signal()

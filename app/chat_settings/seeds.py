@@ -1,4 +1,4 @@
-"""Seeds of answers that have none of their own."""
+"""Random seeds for answers without a fixed seed."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ NewSeed = Callable[[], int]
 
 
 def new_seed() -> int:
-    """A seed that nobody can foresee."""
+    """Return an unpredictable random seed."""
     return secrets.randbits(31)

@@ -1,4 +1,4 @@
-"""Drafters in words: what they do, and how fast they were on this computer."""
+"""Descriptions of drafters with their measured speeds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DETAIL = Qt.ItemDataRole.UserRole + 1
 
 
 class Speeds:
-    """What was measured of the drafters of one model; nothing at first."""
+    """Measured speeds of a model's drafters; empty before the first measurement."""
 
     def __init__(self, speeds: Sequence[DrafterSpeed] = ()) -> None:
         self._speeds = {speed.name: speed for speed in speeds}
@@ -47,11 +47,11 @@ class Speeds:
         self._fastest = "" if fastest is None else fastest.name
 
     def explained(self, drafter: DrafterChoice) -> str:
-        """What a drafter does, and what was measured of it."""
+        """Return a drafter's description with its measured speed."""
         return f"{setting_text(drafter.explanation)} {self.measured(drafter)}".rstrip()
 
     def row(self, drafter: DrafterChoice) -> str:
-        """The same, short; empty where nothing was measured."""
+        """Return a drafter's measured speed, shortened; empty if not measured."""
         speed = self._speeds.get(drafter.name)
         if speed is None:
             return ""
@@ -59,7 +59,7 @@ class Speeds:
         return f"{shown_text} · {_tr(_FASTEST_ROW)}" if speed.name == self._fastest else shown_text
 
     def measured(self, drafter: DrafterChoice | None) -> str:
-        """What was measured of a drafter; empty where nothing was."""
+        """Return a drafter's measured speed and draft size as text; empty if not measured."""
         speed = self._speeds.get(drafter.name) if drafter is not None else None
         if drafter is None or speed is None:
             return ""
@@ -86,12 +86,12 @@ def _tr(text: str) -> str:
 
 
 def in_order(drafters: Sequence[DrafterChoice]) -> list[DrafterChoice]:
-    """Drafters as lists show them: in one order, whichever of them is the default."""
+    """Return drafters in display order, which doesn't depend on the default."""
     return sorted(drafters, key=lambda drafter: (not drafter.drafts, setting_text(drafter.label)))
 
 
 def show_speeds(box: QComboBox, drafters: Sequence[DrafterChoice], speeds: Speeds) -> None:
-    """Say behind each entry of a list of drafters, once it is open, how fast it was here."""
+    """Show the measured speed after each entry of an open drafter list."""
     for place, drafter in enumerate(drafters):
         box.setItemData(place, speeds.row(drafter), _DETAIL)
         tip = wrapped(speeds.explained(drafter))

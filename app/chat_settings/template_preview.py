@@ -1,4 +1,4 @@
-"""What the model really reads: the conversation as its chat template writes it."""
+"""Preview of the prompt: the conversation rendered by the chat template."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MEANING = QT_TRANSLATE_NOOP(
 
 
 class TemplatePreview(QWidget):
-    """The rendered prompt, or what is wrong with the template.
+    """Shows the rendered prompt, or the template's error.
 
     Attributes:
         text: The prompt, read-only.
-        error: What is wrong, with the template's line; hidden while nothing is.
+        error: The template's error with its line; hidden if there is none.
     """
 
     def __init__(self, appearance: Appearance) -> None:
@@ -45,12 +45,12 @@ class TemplatePreview(QWidget):
         column.addWidget(self.error)
 
     def show_prompt(self, prompt: str) -> None:
-        """Show a prompt; of a very long one its end."""
+        """Show a prompt, or the end of a very long one."""
         self.text.show_text(prompt if len(prompt) <= MOST_CHARS else f"… {prompt[-MOST_CHARS:]}")
         self.error.hide()
 
     def show_error(self, message: str, hint: str) -> None:
-        """Show what the chat is refused with; the prompt from before stays beside it."""
+        """Show the template's error and keep the previous prompt."""
         self.error.setText(f"{message} {hint}".strip())
         self.error.show()
 

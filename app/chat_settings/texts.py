@@ -1,4 +1,4 @@
-"""Settings that are texts: the system prompt, stop strings, a seed."""
+"""Editors of text settings: system prompt, stop strings, seed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.theme.appearance import Appearance
 
 
 class TextBox(QPlainTextEdit):
-    """Some lines of text, of a fixed height.
+    """Multi-line text editor of a fixed height.
 
     Signals:
-        edited: The user wrote something.
+        edited: The user edited the text.
     """
 
     edited = Signal()
@@ -35,7 +35,7 @@ class TextBox(QPlainTextEdit):
         self.restyle()
 
     def show_text(self, text: str) -> None:
-        """Show a text that the user didn't write just now."""
+        """Show a text without emitting `edited`."""
         if text != self.toPlainText():
             self._shows = True
             self.setPlainText(text)
@@ -78,11 +78,11 @@ class SeedBox(QLineEdit):
 
 
 def stops_of(text: str) -> tuple[str, ...]:
-    r"""Stop strings as they are written, one in a line; `\n` and `\t` are a new line and a tab."""
+    r"""Parse stop strings, one per line; `\n` and `\t` are escape sequences."""
     lines = (line for line in text.splitlines() if line)
     return tuple(line.replace("\\n", "\n").replace("\\t", "\t") for line in lines)
 
 
 def text_of(stops: tuple[str, ...]) -> str:
-    """What `stops_of` reads."""
+    """Format stop strings as text that `stops_of` parses."""
     return "\n".join(stop.replace("\n", "\\n").replace("\t", "\\t") for stop in stops)

@@ -1,1 +1,1 @@
-"""What is written and attached before it is sent."""
+"""The composer and its attachments."""

@@ -1,4 +1,4 @@
-"""The files of a message, each as a chip."""
+"""Chips of a message's attached files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AttachmentBar(QWidget):
         self.hide()
 
     def show_all(self, attachments: tuple[Attachment, ...]) -> None:
-        """Show these files and no others."""
+        """Replace the displayed files."""
         for chip in self._chips:
             self._flow.removeWidget(chip)
             chip.hide()
@@ -68,7 +68,7 @@ class AttachmentBar(QWidget):
         self.show_all(self.attachments)
 
     def show_text(self, attachment: Attachment) -> None:
-        """Show what the model reads of a file."""
+        """Show the text of a file as the model gets it."""
         dialog = QDialog(self)
         dialog.setWindowTitle(attachment.name)
         dialog.resize(self._appearance.scale.px(44), self._appearance.scale.px(32))
@@ -125,7 +125,7 @@ class AttachmentBar(QWidget):
 
 
 def chip_text(attachment: Attachment) -> str:
-    """A file's name, and about how long it is for the model."""
+    """Return a chip's text: file name and estimated number of tokens."""
     name = attachment.name
     if len(name) > _NAME_CHARS:
         name = f"{name[: _NAME_CHARS // 2]}…{name[-_NAME_CHARS // 2 :]}"

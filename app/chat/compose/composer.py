@@ -1,4 +1,4 @@
-"""Where the user writes."""
+"""Editor of the next prompt."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _COMPOSING_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_PageUp, Qt.Ke
 
 
 class QueuedRow(QWidget):
-    """Says what waits; hidden where nothing does.
+    """Shows the queued prompt; hidden if there is none.
 
     Attributes:
-        edit_button: Brings it back into the composer.
-        cancel_button: Forgets it.
+        edit_button: Moves the queued prompt back into the composer.
+        cancel_button: Discards the queued prompt.
 
     Signals:
-        edit_requested: It belongs back into the composer.
-        cancelled: It isn't to be sent.
+        edit_requested: The user wants to edit the queued prompt.
+        cancelled: The user discarded the queued prompt.
     """
 
     edit_requested = Signal()
@@ -69,7 +69,7 @@ class QueuedRow(QWidget):
         self.hide()
 
     def show_queued(self, queued: Draft | None) -> None:
-        """Say what waits."""
+        """Show the queued prompt."""
         self.setVisible(queued is not None)
         if queued is not None:
             words = " ".join(queued.text.split()) or queued.attachments[0].name
@@ -81,14 +81,14 @@ class QueuedRow(QWidget):
 
 
 class PromptEdit(QTextEdit):
-    """Plain text that grows with what is written.
+    """Plain-text editor that grows with its text.
 
     Signals:
         submitted: Enter was pressed.
-        focused: The cursor came or went.
-        scrolled: The conversation is to scroll by so many pages, down if positive.
-        files_pasted: These files (a list of `Path`) are to be attached.
-        long_text_pasted: A text that is better read as a file.
+        focused: The editor got (True) or lost the focus.
+        scrolled: The user wants to scroll the conversation by pages, down if positive.
+        files_pasted: The user pasted files (a list of `Path`).
+        long_text_pasted: The user pasted a text long enough to be attached as a file.
     """
 
     files_pasted = Signal(object)
@@ -110,7 +110,7 @@ class PromptEdit(QTextEdit):
         self.document().documentLayout().documentSizeChanged.connect(self.fit)
 
     def fit(self) -> None:
-        """Take the height of the text, up to a limit from which on it scrolls."""
+        """Fit the height to the text, up to a limit."""
         line = self.fontMetrics().lineSpacing()
         wanted = math.ceil(self.document().size().height())
         highest = line * MAX_LINES + 4
@@ -164,21 +164,21 @@ class PromptEdit(QTextEdit):
 
 
 class Composer(QFrame):
-    """The prompt with its files, and the button that sends it or stops the answer.
+    """Editor of the next prompt, its attachments, and the Send or Stop button.
 
     Attributes:
         edit: The text.
-        files: What is attached.
-        reader: Reads what is to be attached.
-        queued_row: What waits for the answer that is being written.
-        attach_button: Asks for files.
-        button: Send, or Stop while an answer is written.
+        files: Attached files.
+        reader: Reads files to attach.
+        queued_row: The prompt queued until the answer ends.
+        attach_button: Opens a file dialog.
+        button: Send, or Stop while an answer is generated.
 
     Signals:
-        send_requested: The text that is to be sent; it stays until `clear`.
-        queue_requested: It is to be sent once the answer that is being written has ended.
-        stop_requested: The answer is to end.
-        model_attached: A model (its `Path`) was chosen instead of a text.
+        send_requested: The user wants to send the text; it stays until `clear`.
+        queue_requested: The user wants to send the text after the current answer.
+        stop_requested: The user wants to stop the answer.
+        model_attached: The user attached a model file (its `Path`).
     """
 
     send_requested = Signal(str)
@@ -226,7 +226,7 @@ class Composer(QFrame):
         self.restyle()
 
     def attach(self, paths: Sequence[Path]) -> None:
-        """Read files and attach them; a model among them isn't read but offered to be loaded."""
+        """Read and attach files; offer to load model files instead."""
         models = [path for path in paths if is_model(path)]
         if files := [path for path in paths if path not in models]:
             self.reader.start(self._state.conversation.session_id, files)
@@ -235,14 +235,14 @@ class Composer(QFrame):
             self.model_attached.emit(models[0])
 
     def quote(self, text: str) -> None:
-        """Quote a text behind what is written."""
+        """Append a quotation to the draft."""
         quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
         written = self._state.draft.text.rstrip()
         self._state.write(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
         self.setFocus()
 
     def offer_to(self, continues_text: bool) -> None:
-        """Write for a model that goes on with texts, or for one that answers."""
+        """Adapt the placeholder to a base model or a chat model."""
         hint = self.tr("Continues your text") if continues_text else self.tr("Ask something…")
         self.edit.setPlaceholderText(hint)
 
@@ -262,7 +262,7 @@ class Composer(QFrame):
         self._refresh()
 
     def submit(self) -> None:
-        """Send what is written, if anything is and it can be sent now."""
+        """Request to send or queue the draft, unless it is empty or sending is disabled."""
         state = self._state
         if state.lock_reason or self.is_reading or not state.draft:
             return
@@ -273,7 +273,7 @@ class Composer(QFrame):
 
     @property
     def is_reading(self) -> bool:
-        """Whether files of the conversation that is written for are being read."""
+        """Whether files of the shown conversation are being read."""
         return self.reader.is_reading(self._state.conversation.session_id)
 
     def _build(self) -> None:
@@ -289,12 +289,12 @@ class Composer(QFrame):
         column.addLayout(row)
 
     def choose_files(self) -> None:
-        """Ask for files and attach them."""
+        """Open a file dialog and attach the selected files."""
         if words := choose_files(self, self.tr("Attach files")):
             self.attach(words)
 
     def _show_draft(self) -> None:
-        """Show the draft; what the user writes is there already."""
+        """Show the draft, unless the editor shows it already."""
         draft = self._state.draft
         if self.edit.toPlainText() != draft.text:
             self.edit.setPlainText(draft.text)
@@ -334,5 +334,5 @@ class Composer(QFrame):
 
 
 def files_of(source: QMimeData) -> list[Path]:
-    """Files that are dropped or pasted; none where they are links or text."""
+    """Return the local files in dropped or pasted data; empty for links and text."""
     return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]

@@ -1,4 +1,4 @@
-"""Reads attached files beside the window, one after the other."""
+"""Reads attached files in a background thread, one at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from medusa_core.errors import MedusaError
 
 
 class FileReader(QObject):
-    """Turns files into attachments; a file may take some seconds.
+    """Converts files to attachments; a file may take some seconds.
 
     Signals:
-        read: The conversation that a file was meant for, and its text (an `Attachment`).
-        failed: Why a file can't be attached, and what to do.
-        finished: All files that were asked for in a conversation are read.
+        read: A file was read: its conversation and its text (an `Attachment`).
+        failed: A file can't be attached (message, hint).
+        finished: All requested files of a conversation have been read.
     """
 
     read = Signal(str, object)
@@ -38,13 +38,13 @@ class FileReader(QObject):
         return session_id in self._running
 
     def start(self, session_id: str, paths: Sequence[Path]) -> None:
-        """Read files for a conversation; returns at once."""
+        """Start to read files for a conversation."""
         self._running.append(session_id)
         work = (session_id, tuple(paths))
         threading.Thread(target=self._work, args=work, name="attachments").start()
 
     def stop(self) -> None:
-        """Read no further files: the program ends once the one at hand is read."""
+        """Stop after the current file, for the program's exit."""
         self._is_stopped = True
 
     def _work(self, session_id: str, paths: tuple[Path, ...]) -> None:

@@ -1,1 +1,1 @@
-"""Finding words in a conversation; searching all of them is `history`."""
+"""Search within a conversation; `history` searches all conversations."""

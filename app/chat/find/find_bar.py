@@ -1,4 +1,4 @@
-"""Where words are looked for in a conversation."""
+"""Search bar of a conversation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class FindBar(QFrame):
-    """The words, how often they occur, and the way from one place to the next.
+    """Search field, number of matches, and buttons for the next and previous match.
 
     Attributes:
-        edit: The words.
-        count: Says which of how many places is shown.
+        edit: Search field.
+        count: Number of the current match and of all matches.
 
     Signals:
-        changed: Other words are looked for.
-        moved: The next place (1) or the one before (−1) is wanted.
-        closed: Nobody looks for anything any more.
+        changed: The search text has changed.
+        moved: The user wants the next (1) or previous (−1) match.
+        closed: The bar was closed.
     """
 
     changed = Signal(str)
@@ -55,7 +55,7 @@ class FindBar(QFrame):
         self.restyle()
 
     def open_bar(self, words: str = "") -> None:
-        """Show it, with these words if there are any."""
+        """Show the bar, with a search text unless it is empty."""
         self.show()
         if words and "\n" not in words:
             self.edit.setText(words)
@@ -64,12 +64,12 @@ class FindBar(QFrame):
         self.changed.emit(self.edit.text())
 
     def close_bar(self) -> None:
-        """Hide it, and what was found."""
+        """Hide the bar and the highlighted matches."""
         self.hide()
         self.closed.emit()
 
     def show_count(self, place: int, num_found: int) -> None:
-        """Say which place is shown, counted from 0."""
+        """Show the number of the current match, which is counted from 0."""
         text = (
             self.tr("{n} of {all}").format(n=place + 1, all=num_found)
             if num_found

@@ -1,4 +1,4 @@
-"""Looks for words in the messages of a conversation and shows where they stand."""
+"""Searches a conversation's messages and highlights matches."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.theme.appearance import Appearance
 
 
 class Hit(NamedTuple):
-    """A place where the words stand.
+    """A match.
 
     Attributes:
-        message: In which message.
-        number: Which of its places it is, from 0.
+        message: Its message.
+        number: Index of the match in its message.
     """
 
     message: MessageWidget
@@ -26,11 +26,11 @@ class Hit(NamedTuple):
 
 
 class Finder(QObject):
-    """Between the bar and the messages.
+    """Connects the search bar to the messages.
 
     Attributes:
-        bar: Where the words are typed.
-        hits: Where they stand, in the order of the conversation.
+        bar: The search bar.
+        hits: Matches in the order of the conversation.
     """
 
     def __init__(self, bar: FindBar, view: ConversationView, appearance: Appearance) -> None:
@@ -46,13 +46,13 @@ class Finder(QObject):
         view.changed.connect(self._messages_changed)
 
     def search(self, words: str) -> None:
-        """Look for words; the last place is shown first, since one reads at the end."""
+        """Search and show the last match, which is nearest to the usual scroll position."""
         self._look(words)
         self._place = max(0, len(self.hits) - 1)
         self._show()
 
     def move(self, step: int) -> None:
-        """Go to another place: the next (1), or the one before (−1)."""
+        """Go to the next (1) or previous (−1) match."""
         if self.hits:
             # Messages may have grown since.
             self._look(self.bar.edit.text())

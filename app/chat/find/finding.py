@@ -1,4 +1,4 @@
-"""Finds words in texts, whatever their case and accents. No Qt."""
+"""Case- and accent-insensitive text search. No Qt."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from app.markdown.model import LINE_BREAK
 
 
 class Folded(NamedTuple):
-    """A text in which case and accents make no difference.
+    """Case-folded text without accents, with original positions.
 
     Attributes:
-        text: Its letters alone.
-        places: Where each of them stands in the text, in UTF-16 units as Qt counts; one more for
-            the end.
+        text: The folded text.
+        places: Original position of each character and of the end, in UTF-16 units as Qt counts.
     """
 
     text: str
@@ -22,7 +21,7 @@ class Folded(NamedTuple):
 
 
 def folded(text: str) -> Folded:
-    """A text without case and accents, and the way back."""
+    """Fold case and remove accents, keeping original positions."""
     if text.isascii():
         return Folded(text.lower(), list(range(len(text) + 1)))
     letters: list[str] = []
@@ -39,11 +38,11 @@ def folded(text: str) -> Folded:
 
 
 def find_all(words: str, text: str) -> list[tuple[int, int]]:
-    """Where words stand in a text: first place and the one behind the last, without overlaps.
+    """Return start and end of all matches of a search text, without overlaps.
 
     Args:
-        words: As they were typed; white space is any white space.
-        text: A shown text; its ends of blocks and lines are spaces.
+        words: Search text; white space matches any white space.
+        text: Displayed text; ends of blocks and lines count as spaces.
     """
     wanted = _spaced(folded(words).text)
     if not wanted.strip():
@@ -61,5 +60,5 @@ def find_all(words: str, text: str) -> list[tuple[int, int]]:
 
 
 def _spaced(text: str) -> str:
-    """The same text with spaces for whatever separates words."""
+    """Replace all separators of words with spaces."""
     return text.translate({ord(char): " " for char in f"\n\t\u2029\xa0{LINE_BREAK}"})

@@ -1,1 +1,1 @@
-"""Prompts and answers as they are shown; Markdown itself is `markdown`."""
+"""Widgets of prompts and answers; `markdown` renders their text."""

@@ -20,13 +20,13 @@ SENTENCE_END = re.compile(r"(?<=[.!?…:;])[\"'”’)\]]*\s+|\n+")
 
 
 class SentenceStream:
-    """Gives whole sentences while the text still grows."""
+    """Splits growing text into complete sentences."""
 
     def __init__(self) -> None:
         self._open = ""
 
     def feed(self, text: str) -> tuple[str, ...]:
-        """Take more text; returns the sentences that it completed."""
+        """Add text; return the sentences that it completes."""
         text, start, whole = self._open + text, 0, []
         for end in SENTENCE_END.finditer(text):
             whole.append(text[start : end.end()].strip())
@@ -35,16 +35,16 @@ class SentenceStream:
         return tuple(filter(None, whole))
 
     def finish(self) -> str:
-        """The rest, which no end mark closed; may be empty."""
+        """Return the incomplete rest; may be empty."""
         rest, self._open = self._open.strip(), ""
         return rest
 
 
 class Announcer:
-    """Announces whole sentences, since single tokens can't be followed by ear.
+    """Announces an answer to screen readers in whole sentences.
 
     Args:
-        speaker: The widget in whose name is spoken.
+        speaker: Widget that sends the announcements.
     """
 
     def __init__(self, speaker: QObject) -> None:
@@ -55,7 +55,7 @@ class Announcer:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Take text that was there before: nobody wants to hear it again."""
+        """Skip text that was shown before."""
         self._is_quiet = True
         yield
         self._is_quiet = False
@@ -67,10 +67,10 @@ class Announcer:
                 self._say(sentence)
 
     def finish(self, ending: str = "") -> None:
-        """Announce what is left, and what is said of how the answer ended.
+        """Announce the rest of the answer and how it ended.
 
         Args:
-            ending: Nothing for an answer that came to its end.
+            ending: Text about the stop reason; empty for a complete answer.
         """
         self._say(self._sentences.finish())
         if not self._is_quiet:
@@ -82,7 +82,7 @@ class Announcer:
             announce(self._speaker, words)
 
     def _words(self, sentence: str) -> str:
-        """A sentence as it is shown, without the signs of Markdown; code as it is written."""
+        """Return a sentence without Markdown markup; code stays verbatim."""
         if sentence.startswith(_FENCES):
             self._is_code = not self._is_code
             return ""

@@ -30,7 +30,7 @@ class MarkedRange(NamedTuple):
         start: Document position of the first character, in UTF-16 units as Qt counts.
         end: Document position after the last one.
         token_index: Index of the token in its answer.
-        source: Where the token came from.
+        source: Draft source of the token.
     """
 
     start: int
@@ -40,7 +40,7 @@ class MarkedRange(NamedTuple):
 
 
 class AnswerDocument:
-    """Shows one part of an answer in a document, and what is added to it.
+    """Renders one part of a growing answer into a document.
 
     Top-level blocks and list items that can't change any more are left alone; only the end of the
     answer is parsed again, and only what differs is written. A call shows so much as one turn of
@@ -50,13 +50,13 @@ class AnswerDocument:
         content: The answer.
         document: Where to write; nobody else may change it.
         style: Colours and fonts.
-        bounds: How much is formatted, and how much shown in one turn.
+        bounds: Limits of formatting, in total and per call.
         shows_reasoning: Show the reasoning; else the answer without it.
 
     Attributes:
         document: The document that is filled.
         style: Colours and fonts, and what is marked.
-        has_words: Whether the part has anything but white space.
+        has_words: Whether the part has more than white space.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class AnswerDocument:
         return self._part.text
 
     def selected(self, selection: Selection) -> Copied:
-        """What is copied of a selection; formulas as they were written."""
+        """Return a selection for the clipboard, with formulas as LaTeX."""
         source = self._content.text
         found = (select(lines, block, selection, source) for block, lines in self._writer.blocks())
         return copied([one for one in found if one is not None])
 
     @property
     def is_behind(self) -> bool:
-        """Whether not all of the text is shown yet."""
+        """Whether some text isn't shown yet."""
         return self._reader.is_behind
 
     @property
@@ -99,7 +99,7 @@ class AnswerDocument:
         return self._reader.plain_start is not None
 
     def refresh(self) -> str:
-        """Show what was added to the answer, and return it as far as it is of this part."""
+        """Show added text; return the added text of this part."""
         if (self._part.start, self._content.revision) != (self._start, self._revision):
             self._start, self._revision = self._part.start, self._content.revision
             self._num_read = self._start
@@ -114,11 +114,11 @@ class AnswerDocument:
         return added
 
     def show_more(self) -> None:
-        """Show one turn's share of what is not shown yet."""
+        """Show more of the text, up to the limit of one call."""
         self._reader.read_on()
 
     def restyle(self, style: MarkStyle) -> None:
-        """Change colours, fonts and what is marked; positions stay."""
+        """Change colours, fonts and marks; positions don't change."""
         if style == self.style:
             return
         self.style = style
@@ -130,7 +130,7 @@ class AnswerDocument:
         self._reader.read_on()
 
     def marked_ranges(self) -> tuple[MarkedRange, ...]:
-        """Where accepted tokens are marked, in document order; none while marking is off.
+        """Return the ranges of accepted tokens in document order; none if marking is off.
 
         Returns:
             One range for each stretch of a token that stands together: a token with markup inside
@@ -152,7 +152,7 @@ class AnswerDocument:
         return tuple(found for found in self._ranges() if found.token_index in tokens)
 
     def _ranges(self) -> Iterator[MarkedRange]:
-        """Where every token stands, in document order."""
+        """Yield the ranges of all tokens in document order."""
         last: MarkedRange | None = None
         for at, span in self._writer.spans():
             end = at + utf16_length(span.text)

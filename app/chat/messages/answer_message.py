@@ -1,4 +1,4 @@
-"""The model's answer: streamed, marked, with its figures underneath."""
+"""Widget of an answer: streamed text with token marks, and its figures."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ PLAIN_NOTE = QT_TRANSLATE_NOOP("Chat", "A very long answer: the rest of it is sh
 
 
 class AnswerMessage(MessageWidget):
-    """One answer, while it is written and afterwards.
+    """Widget of a pending or complete answer.
 
     Attributes:
-        answer: The answer that it shows.
-        fold: What was thought before it; None where nothing was.
+        answer: The shown answer.
+        fold: The reasoning before the answer; None if there is none.
 
     Signals:
-        regenerate_requested: Another answer is wanted in its place.
-        reroll_requested: Another answer is wanted from this token of it on.
-        continue_requested: It is to be gone on with.
-        branch_requested: The conversation is to go on from here.
-        version_chosen: Another answer is wanted in its place, by its place among them.
-        token_hovered: The mouse is on a token of it, by its index; −1 for none.
-        token_pressed: A token of it was chosen.
+        regenerate_requested: The user wants to regenerate the answer.
+        reroll_requested: The user wants to regenerate the answer from a token on.
+        continue_requested: The user wants to continue the answer.
+        branch_requested: The user wants to continue the conversation from here.
+        version_chosen: The user selected another answer to the prompt (its index).
+        token_hovered: The mouse is on a token (its index); −1 for none.
+        token_pressed: A token was clicked (its index).
     """
 
     regenerate_requested = Signal()
@@ -78,7 +78,7 @@ class AnswerMessage(MessageWidget):
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
-        """Make a message; of an answer that isn't running, it is laid out when it is seen."""
+        """Create the widget; a complete answer is laid out once visible."""
         super().__init__(parent)
         self.is_populated = False
         self.answer = answer
@@ -110,13 +110,13 @@ class AnswerMessage(MessageWidget):
 
     @property
     def document(self) -> AnswerDocument:
-        """The text with its marks."""
+        """Document of the answer's text with token marks."""
         self.populate()
         return self._document
 
     @property
     def view(self) -> TextView:
-        """Shows it."""
+        """View of the document."""
         self.populate()
         return self._view
 
@@ -177,15 +177,15 @@ class AnswerMessage(MessageWidget):
         return place and QRect(self.view.mapTo(self, place.topLeft()), place.size())
 
     def marked_ranges(self) -> tuple[MarkedRange, ...]:
-        """What is marked as accepted."""
+        """Ranges of the accepted tokens."""
         return self.document.marked_ranges()
 
     def show_waiting(self, text: str) -> None:
-        """Say what is done before the first token."""
+        """Show the state before the first token."""
         self._waiting.setText(text)
 
     def refresh(self) -> None:
-        """Show what was added to the answer, and how it ended."""
+        """Show added text, and the figures once the answer has ended."""
         is_ended = self.content.is_finished
         self._speaker.setText(self.answer.model)
         added = self.document.refresh()
@@ -214,17 +214,17 @@ class AnswerMessage(MessageWidget):
         self.row.show()
 
     def show_version(self, place: int, num_versions: int) -> None:
-        """Say which of the answers to its prompt it is, counted from 0."""
+        """Show the index of this answer (from 0) among those to its prompt."""
         self._version = (place, num_versions)
         if self.is_populated:
             self.row.versions.show_version(place, num_versions)
 
     def set_place(self, *, is_last: bool, lack: str) -> None:
-        """Offer what can be done with it where it stands.
+        """Enable the actions for the answer's position in the conversation.
 
         Args:
-            is_last: Nothing follows: it may be gone on with; others may be gone back to.
-            lack: Why its tokens can't be gone on with; empty if they can.
+            is_last: Whether it is the last answer, which can be continued; others can be branched.
+            lack: Why generation can't resume from its tokens; empty if it can.
         """
         self._lack, self._is_last = lack, is_last
         if not self.is_populated:
@@ -236,10 +236,10 @@ class AnswerMessage(MessageWidget):
         self.row.continue_button.setToolTip(lack or self.tr("Go on with this answer"))
 
     def select_tokens(self, tokens: range) -> QRect | None:
-        """Frame some tokens in the text, and no others.
+        """Frame some tokens in the text.
 
         Returns:
-            Where they begin, in this widget's coordinates; None where nothing of them is shown.
+            Position of the first one in this widget; None if none is shown.
         """
         self._selected = tokens
         if not tokens and not self.is_populated:
@@ -279,7 +279,7 @@ class AnswerMessage(MessageWidget):
         return (self.document,) if self.fold is None else (self.document, self.fold.document)
 
     def _show_thought(self) -> None:
-        """Fold what is thought, once it is known that something is."""
+        """Create the fold once there is reasoning."""
         content = self.content
         has_reasoning = content.is_reasoning or content.reasoning_end > 0
         if self.fold is None and not has_reasoning:
@@ -296,7 +296,7 @@ class AnswerMessage(MessageWidget):
         self._show_behind()
 
     def _show_behind(self) -> None:
-        """Go on in the next turns of the event loop while not all is shown."""
+        """Show the rest in later iterations of the event loop."""
         self._note.setVisible(self.document.has_words and self.document.is_plain_at_end)
         if not any(document.is_behind for document in self._documents):
             self._turns.stop()
@@ -334,7 +334,7 @@ class AnswerMessage(MessageWidget):
         menu.popup(place)
 
     def menu_at(self, position: int) -> QMenu:
-        """What can be done at a document position."""
+        """Return the context menu at a document position."""
         token = self.document.token_at(position) if position >= 0 else NO_TOKEN
         menu = QMenu(self.view)
         menu.setToolTipsVisible(True)
@@ -359,7 +359,7 @@ class AnswerMessage(MessageWidget):
 
 
 def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:
-    """Start and end of each stretch of ranges that follow each other."""
+    """Merge adjacent ranges; return their starts and ends."""
     parts: list[tuple[int, int]] = []
     for found in ranges:
         start = parts.pop()[0] if parts and parts[-1][1] == found.start else found.start

@@ -1,4 +1,4 @@
-"""The lines above blocks of code: their language, and a button that copies them."""
+"""Headers of code blocks: language and Copy button."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.widgets.qt_text import passed_on
 
 
 class CodeHeader(QWidget):
-    """The line above one block of code.
+    """Header of a code block.
 
     Attributes:
         label: Its language.
-        button: Copies it.
-        row: Lays them out.
+        button: Copies the code.
+        row: Layout of the header.
     """
 
     def __init__(self, appearance: Appearance, parent: QWidget) -> None:
@@ -39,7 +39,7 @@ class CodeHeader(QWidget):
         row.addWidget(self.button)
 
     def show_block(self, language: str, code: str) -> None:
-        """Head this code."""
+        """Show the header of a code block."""
         self._code = code
         self.label.setText(language)
         self.button.setAccessibleDescription(
@@ -53,15 +53,15 @@ class CodeHeader(QWidget):
 
 
 class CodeHeaders:
-    """Keeps a header above each block of code of a document.
+    """Places a header above each code block of a document.
 
     Args:
         document: Shows the code.
-        viewport: Where it is shown; the headers lie on it.
-        appearance: Of the window.
+        viewport: Parent widget of the headers.
+        appearance: Theme and sizes.
 
     Attributes:
-        headers: Those that are shown, from the top.
+        headers: The shown headers, from the top.
     """
 
     def __init__(self, document: QTextDocument, viewport: QWidget, appearance: Appearance) -> None:
@@ -71,7 +71,7 @@ class CodeHeaders:
         self.headers: list[CodeHeader] = []
 
     def refresh(self) -> None:
-        """Follow the document."""
+        """Update the headers after a change of the document."""
         num_shown = 0
         for frame in _code_frames(self._document):
             if num_shown == len(self.headers):

@@ -1,4 +1,4 @@
-"""A button that copies, and says that it did."""
+"""Button that copies and confirms it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN_MS = 1_500
 
 
 class CopyButton(QToolButton):
-    """Copies something when it is clicked; for a moment it reads "Copied"."""
+    """Button that copies; afterwards it shows "Copied" for a moment."""
 
     def __init__(
         self, tooltip: str, appearance: Appearance, text: str = "", parent: QWidget | None = None
@@ -21,10 +21,10 @@ class CopyButton(QToolButton):
         """Make a button.
 
         Args:
-            tooltip: What it copies.
-            appearance: Of the window.
-            text: What it reads beside its icon; may be empty.
-            parent: Qt's.
+            tooltip: Tooltip that names what is copied.
+            appearance: Theme and sizes.
+            text: Label beside the icon; may be empty.
+            parent: Parent widget.
         """
         super().__init__(parent)
         self._appearance = appearance
@@ -40,7 +40,7 @@ class CopyButton(QToolButton):
         self._show_usual()
 
     def announce_copied(self) -> None:
-        """Say for a moment that it was copied."""
+        """Show "Copied" for a moment."""
         self.setText(QCoreApplication.translate("Chat", COPIED))
         self.setAccessibleName(QCoreApplication.translate("Chat", COPIED))
         self._end.start()

@@ -1,4 +1,4 @@
-"""The row under an answer: its figures and what can be done with it."""
+"""Row under an answer: figures and action buttons."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class FigureRow(QWidget):
 
     Attributes:
         copy_button: Copies the answer.
-        regenerate_button: Asks for another answer.
-        continue_button: Goes on with an answer that was cut; only under the last one.
-        branch_button: Goes back to this answer; not under the last one.
-        versions: Moves between the answers to one prompt.
+        regenerate_button: Regenerates the answer.
+        continue_button: Continues a cut answer; only under the last one.
+        branch_button: Continues the conversation from this answer; not under the last one.
+        versions: Selects among the answers to a prompt.
 
     Signals:
-        copy_requested: The answer is to go to the clipboard.
-        regenerate_requested: Another answer is wanted.
-        continue_requested: The answer is to be gone on with.
-        branch_requested: The conversation is to go on from here.
+        copy_requested: The user wants to copy the answer.
+        regenerate_requested: The user wants to regenerate the answer.
+        continue_requested: The user wants to continue the answer.
+        branch_requested: The user wants to continue the conversation from here.
     """
 
     copy_requested = Signal()
@@ -67,14 +67,14 @@ class FigureRow(QWidget):
         self.restyle()
 
     def offer(self, *, regenerates: bool, continues: bool, branches: bool) -> None:
-        """Show what can be done here."""
+        """Show the buttons of available actions."""
         self.regenerate_button.setVisible(regenerates)
         self.continue_button.setVisible(continues)
         self.branch_button.setVisible(branches)
 
     @property
     def _buttons(self) -> dict[str, QToolButton]:
-        """By their icons."""
+        """Buttons by their icons."""
         return {
             "regenerate": self.regenerate_button,
             "continue": self.continue_button,

@@ -1,4 +1,4 @@
-"""The figures under an answer, each with the words that define it."""
+"""The figures under an answer, with their definitions."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ _EMPTY = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure to show.
+    """A figure.
 
     Attributes:
-        name: What it is called, for those who can't see where it stands.
+        name: Name for screen readers.
         text: The figure with its unit.
         meaning: Its definition.
     """
@@ -104,7 +104,7 @@ def speed_up(done: GenerationDone) -> float | None:
 
 
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
-    """What is said under an answer, in order."""
+    """Return the figures of an answer in display order."""
     if not done.token_ids and done.stop_reason is StopReason.CANCELLED and not done.is_remote:
         return (
             Figure(
@@ -144,7 +144,7 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
 
 
 def cut_figures() -> tuple[Figure, ...]:
-    """What is said under an answer that broke off."""
+    """Return the figures of an incomplete answer."""
     return (
         Figure(
             QCoreApplication.translate("Figures", "Stop reason"),
@@ -177,7 +177,7 @@ def _first_token(done: GenerationDone) -> Figure:
 
 
 def stop_figure(done: GenerationDone) -> Figure:
-    """Why an answer ended."""
+    """Return the stop reason of an answer as a figure."""
     return Figure(
         QCoreApplication.translate("Figures", "Stop reason"),
         QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
@@ -186,12 +186,12 @@ def stop_figure(done: GenerationDone) -> Figure:
 
 
 def empty_words(done: GenerationDone) -> str:
-    """Why an answer has no text, and what can be done."""
+    """Explain why an answer has no text and what the user can do."""
     return QCoreApplication.translate("Figures", _EMPTY[done.stop_reason])
 
 
 def _remote_speed(done: GenerationDone) -> tuple[Figure, ...]:
-    """How fast another machine was, where it counts its tokens."""
+    """Return the speed of a remote model if it reports its tokens."""
     if not done.decode_tokens_per_s:
         return ()
     speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
@@ -204,7 +204,7 @@ def _remote_speed(done: GenerationDone) -> tuple[Figure, ...]:
 
 
 def _remote_drafts(done: GenerationDone) -> tuple[Figure, ...]:
-    """How often another machine guessed right, where it says so."""
+    """Return the draft acceptance of a remote model if it reports that."""
     if not done.num_drafted:
         return ()
     share = f"{Number(done.num_draft_accepted / done.num_drafted):.0%}"
@@ -218,7 +218,7 @@ def _remote_drafts(done: GenerationDone) -> tuple[Figure, ...]:
 
 
 def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
-    """The comparison with plain decoding, where there is one that can be believed."""
+    """Return the speed-up over plain decoding, if it is reliable."""
     if done.num_plain_steps and done.mean_acceptance_length < _HARDLY_GUESSED:
         return (_unguessed(done),)
     factor = speed_up(done)
@@ -243,7 +243,7 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
 
 
 def _unguessed(done: GenerationDone) -> Figure:
-    """Nearly nothing was guessed, so that the answer is as fast as a plain one."""
+    """Say that almost nothing was drafted, so there is no speed-up."""
     return Figure(
         QCoreApplication.translate("Figures", "Speed-up"),
         QCoreApplication.translate("Figures", "Drafts didn't pay here; written without them"),

@@ -1,4 +1,4 @@
-"""Words that are looked for, highlighted where they stand."""
+"""Highlights of search matches."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_SHOWN = 300  # around the current one; each takes time to paint
 
 
 def highlight_words(view: TextView, words: str, number: int, theme: Theme) -> QRect | None:
-    """Highlight words in a text, and one of their places more than the others.
+    """Highlight all matches in a text, and the current one in another colour.
 
     Returns:
-        Where that place is, in the view's coordinates; None without one.
+        Position of the current match in the view; None if there is none.
     """
     if not words:
         if view.extraSelections():

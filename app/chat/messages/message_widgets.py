@@ -1,4 +1,4 @@
-"""The messages of a conversation: what the user wrote, errors and notices."""
+"""Widgets of messages: base class, prompts and notices."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ BUBBLE_SHARE = 0.86
 
 
 class PromptActions(QWidget):
-    """The row under a prompt.
+    """Row of actions under a prompt.
 
     Attributes:
-        copy_button: Copies it.
-        edit_button: Writes it anew.
-        versions: Moves between its versions.
+        copy_button: Copies the prompt.
+        edit_button: Edits the prompt.
+        versions: Selects among the prompt's versions.
 
     Signals:
-        copy_requested: It is to go to the clipboard.
-        edit_requested: It is to be written anew.
+        copy_requested: The user wants to copy the prompt.
+        edit_requested: The user wants to edit the prompt.
     """
 
     copy_requested = Signal()
@@ -79,57 +79,57 @@ class PromptActions(QWidget):
 
 
 class MessageWidget(QFrame):
-    """One entry of the conversation.
+    """Base class of the widgets of a conversation.
 
     Attributes:
-        is_populated: What it shows is there; else it only knows about how high it will be.
+        is_populated: Whether the content is laid out; else only its height is estimated.
 
     Signals:
-        quoted: This text of it is to be quoted in the next prompt.
+        quoted: The user wants to quote a text in the next prompt.
     """
 
     quoted = Signal(str)
     is_populated = True
 
     def populate(self) -> None:
-        """Make what it shows, if that wasn't done yet."""
+        """Create and lay out the content, once."""
 
     def estimated_px(self, width_px: int) -> int:
-        """About how high it will be at a width."""
+        """Estimate the height at a width."""
         return 0
 
     @property
     def searched_text(self) -> str:
-        """The text of it in which words are looked for."""
+        """Text that is searched."""
         return ""
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
-        """Highlight words wherever they stand in it; none if they are empty.
+        """Highlight search matches; an empty search removes the highlights.
 
         Args:
-            words: What is looked for.
-            number: Which place is the current one, from 0; −1 for none.
-            theme: Colours.
+            words: Search text.
+            number: Index of the current match; −1 for none.
+            theme: Colours of the highlights.
 
         Returns:
-            Where the current one is, in this widget's coordinates; None without one.
+            Position of the current match in this widget; None if there is none.
         """
         return None
 
     def restyle(self) -> None:
-        """Apply the theme's sizes and colours, as far as the style sheet doesn't bring them."""
+        """Apply the sizes and colours that the style sheet doesn't set."""
 
 
 class UserMessage(MessageWidget):
-    """What the user wrote, in a bubble at the right.
+    """Prompt of the user in a right-aligned bubble.
 
     Attributes:
-        text: What was written.
-        attachments: Its files.
+        text: The prompt.
+        attachments: Files of the prompt.
 
     Signals:
-        edited: It is to be asked anew, with this text.
-        version_chosen: Another version of it is wanted, by its place.
+        edited: The user edited the prompt (the new text).
+        version_chosen: The user selected another version (its index).
     """
 
     edited = Signal(str)
@@ -151,18 +151,18 @@ class UserMessage(MessageWidget):
 
     @property
     def row(self) -> PromptActions:
-        """What can be done with it."""
+        """Actions of the prompt."""
         self.populate()
         return self._row
 
     @property
     def view(self) -> TextView:
-        """Shows its text."""
+        """View of the text."""
         self.populate()
         return self._view
 
     def show_version(self, place: int, num_versions: int) -> None:
-        """Say which version of the prompt it is, counted from 0."""
+        """Show the index of this version, counted from 0."""
         self._version = (place, num_versions)
         if self.is_populated:
             self._row.versions.show_version(place, num_versions)
@@ -213,7 +213,7 @@ class UserMessage(MessageWidget):
         return place and QRect(self._view.mapTo(self, place.topLeft()), place.size())
 
     def menu(self) -> QMenu:
-        """What can be done with it."""
+        """Actions of the prompt."""
         menu = QMenu(self._view)
         add_text_actions(menu, self._view, self.quoted.emit)
         menu.addAction(self.tr("Copy the message"), self.row.copy_button.click)
@@ -230,7 +230,7 @@ class UserMessage(MessageWidget):
         QGuiApplication.clipboard().setText(passed_on(self.text))
 
     def begin_edit(self) -> None:
-        """Let the user write it anew."""
+        """Open the editor of the prompt."""
         if self._editor is not None:
             return
         self._editor = editor = PromptEditor(self.text, self._appearance)
@@ -243,7 +243,7 @@ class UserMessage(MessageWidget):
         editor.setFocus()
 
     def end_edit(self) -> None:
-        """Show the text as it was."""
+        """Close the editor and show the unchanged text."""
         self._view.show()
         if self._editor is not None:
             if self._editor.edit.hasFocus():
@@ -273,7 +273,7 @@ class UserMessage(MessageWidget):
             self._fit()
 
     def _fit(self) -> None:
-        """As wide as the text wants to be, up to the bubble's share of the column."""
+        """Fit the bubble's width to the text, up to its share of the column."""
         margins = self._inner.contentsMargins()
         sides = margins.left() + margins.right()
         widest = int(self.width() * BUBBLE_SHARE)
@@ -291,7 +291,7 @@ class Notice(MessageWidget):
     """A remark of the application between two messages.
 
     Attributes:
-        text: What it says.
+        text: The remark.
     """
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Writes a prompt anew where it stands."""
+"""In-place editor of a sent prompt."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ NOTE = QT_TRANSLATE_NOOP("Chat", "What followed stays; you can go back to it wit
 
 
 class PromptEditor(QWidget):
-    """The text of an old prompt, to be changed and sent again.
+    """Editor of a sent prompt.
 
     Attributes:
         edit: The text.
-        send_button: Sends it.
-        cancel_button: Leaves all as it was.
+        send_button: Sends the new text.
+        cancel_button: Discards the changes.
 
     Signals:
-        sent: The new text.
-        cancelled: The old text stays.
+        sent: The user sent the new text.
+        cancelled: The user discarded the changes.
     """
 
     sent = Signal(str)

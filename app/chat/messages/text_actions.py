@@ -1,4 +1,4 @@
-"""What can be done with the selected text of a message."""
+"""Menu actions for selected text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.chat.messages.text_view import TextView
 
 
 def add_text_actions(menu: QMenu, view: TextView, quote: Callable[[str], object]) -> None:
-    """Offer to copy what is selected, and to quote it."""
+    """Add actions that copy and quote the selected text."""
     has_selection = view.textCursor().hasSelection()
     copy = menu.addAction(QCoreApplication.translate("Chat", "Copy"), view.copy)
     copy.setEnabled(has_selection)

@@ -1,4 +1,4 @@
-"""Read-only rich text that is as high as its text and never fetches anything."""
+"""Read-only rich-text view of full height that never loads resources."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ _BAR_SHARE = 0.18  # of a level's indent
 
 
 def quote_bars(document: QTextDocument, area: QRectF, step_px: float) -> Iterator[QRectF]:
-    """Where bars stand in a part of a document.
+    """Return the rectangles of quotation bars in a part of a document.
 
     Args:
-        document: Laid out.
-        area: The part that is drawn.
-        step_px: How far a level is indented.
+        document: Document after layout.
+        area: The part to draw.
+        step_px: Indentation of a quotation level.
     """
     layout = document.documentLayout()
     block = document.findBlock(max(0, layout.hitTest(area.topLeft(), Qt.HitTestAccuracy.FuzzyHit)))
@@ -99,19 +99,19 @@ class InertDocument(QTextDocument):
 
 
 class TextView(QTextBrowser):
-    """Shows a document at its full height; links ask before they open.
+    """Shows a document at its full height; asks before opening a link.
 
     Args:
-        document: What to show.
+        document: The shown document.
         name: Accessible name.
 
     Attributes:
         framed: Document positions between which the text is framed: start and end of each part.
 
     Signals:
-        hovered: The mouse is on the character behind this document position; −1 for none.
+        hovered: The mouse is on the character after a document position; −1 for none.
         pressed: That character was clicked with Ctrl, or Enter pressed with the cursor before it.
-        menu_requested: Its menu is wanted: document position, and place on the screen.
+        menu_requested: A context menu is requested (document position, screen position).
     """
 
     hovered = Signal(int)
@@ -150,16 +150,16 @@ class TextView(QTextBrowser):
         self._headers.refresh()
 
     def bar_quotes(self, colour: QColor, step_px: float) -> None:
-        """Draw bars beside quotations, each level indented so far."""
+        """Draw bars beside quotations, at an indentation per level."""
         self._bar_colour, self._bar_step_px = colour, step_px
 
     def copy_by(self, copies: Callable[[Selection], Copied]) -> None:
-        """Set the function that gives what is copied of a selection."""
+        """Set the function that converts a selection for the clipboard."""
         self._copies = copies
 
     @property
     def selected(self) -> str:
-        """What is selected, as plain text."""
+        """The selected text, without formatting."""
         return self._copied().text
 
     def _copied(self) -> Copied:
@@ -191,12 +191,12 @@ class TextView(QTextBrowser):
         return Copied(cursor.selectedText().replace("\u2029", "\n").replace("\u2028", "\n"))
 
     def set_font(self, font: QFont) -> None:
-        """Use this font where the document names none."""
+        """Set the default font of the document."""
         if self.document().defaultFont() != font:
             self.document().setDefaultFont(font)
 
     def frame(self, parts: Sequence[tuple[int, int]], colour: QColor) -> None:
-        """Draw frames around parts of the text, and around no others."""
+        """Replace the framed parts of the text."""
         self.framed, self._frame_colour = tuple(parts), colour
         self.viewport().update()
 
@@ -221,7 +221,7 @@ class TextView(QTextBrowser):
         painter.end()
 
     def _places(self, start: int, end: int) -> Iterator[QRectF]:
-        """Where a part of the text stands, line by line."""
+        """Yield the rectangles of a part of the text, line by line."""
         block = self.document().findBlock(start)
         while block.isValid() and block.position() < end:
             corner = self.document().documentLayout().blockBoundingRect(block).topLeft()
@@ -235,7 +235,7 @@ class TextView(QTextBrowser):
             block = block.next()
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Give nothing: answers may name pictures, on the web or on this disk."""
+        """Return nothing: images in answers, remote or local, aren't loaded."""
         return None
 
     def changeEvent(self, event: QEvent) -> None:
@@ -328,7 +328,7 @@ def _x_of(line: QTextLine, position: int, edge: QTextLine.Edge) -> float:
 
 
 def link_question(parent: QWidget, url: QUrl) -> QMessageBox:
-    """The question whether to open a link, which shows where it really leads."""
+    """Return a confirmation dialog that shows a link's actual target."""
     box = QMessageBox(parent)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(QCoreApplication.translate("Chat", "Open this link?"))
@@ -346,9 +346,9 @@ def _open_if_agreed(box: QMessageBox, url: QUrl) -> None:
 
 
 def plain_document(text: str, parent: QObject | None = None) -> QTextDocument:
-    """A document of plain text: nothing in it is markup.
+    """Return a document of plain text, without markup.
 
-    Of a very long text it holds the beginning, and says how much more there is.
+    A very long text is truncated, with a note about the omitted length.
     """
     document = InertDocument(parent)
     document.setPlainText(cut_for_view(showable(text)))
@@ -356,7 +356,7 @@ def plain_document(text: str, parent: QObject | None = None) -> QTextDocument:
 
 
 def cut_for_view(text: str) -> str:
-    """A text as far as it can be laid out at once, and how much more there is."""
+    """Truncate a long text, with a note about the omitted length."""
     shown = "\n".join(text[:_MOST_CHARS].split("\n")[:_MOST_LINES])
     num_more = len(text) - len(shown)
     cut = _LONG_LINE.sub("\\g<0>\n", shown)

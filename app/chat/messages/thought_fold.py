@@ -1,4 +1,4 @@
-"""What a model thought before its answer, folded away."""
+"""Collapsible view of an answer's reasoning."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from medusa_core.chats.answer_text import AnswerText
 
 
 class ThoughtFold(QWidget):
-    """A line that says how long was thought; opened, it shows what.
+    """Line with the reasoning time; expands to the reasoning.
 
     Attributes:
-        button: Opens and folds it.
-        view: Shows the thought.
-        document: The thought, with its marks.
+        button: Expands and collapses the reasoning.
+        view: View of the reasoning.
+        document: Document of the reasoning with token marks.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ThoughtFold(QWidget):
         self.restyle()
 
     def refresh(self) -> None:
-        """Show what was added to the thought, and how long it took where that is known."""
+        """Show added reasoning, and its duration if known."""
         self.document.refresh()
         is_open, seconds = self._content.is_reasoning, self._content.reasoning_s
         if is_open:

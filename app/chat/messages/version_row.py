@@ -1,4 +1,4 @@
-"""Moves between the versions of a message: ‹ 2/3 ›."""
+"""Selector of a message's versions: ‹ 2/3 ›."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from app.theme.appearance import Appearance
 
 
 class VersionRow(QWidget):
-    """Which version of a message is shown, and the way to the others; hidden where there is one.
+    """Selects among a message's versions; hidden if there is only one.
 
     Signals:
-        chosen: Another version is wanted, by its place.
+        chosen: The user selected another version (its index).
     """
 
     chosen = Signal(int)
@@ -21,9 +21,9 @@ class VersionRow(QWidget):
         """Make a row.
 
         Args:
-            what: What there are versions of, such as "answer".
-            appearance: Of the window.
-            parent: Qt's.
+            what: Kind of the message, such as "answer".
+            appearance: Theme and sizes.
+            parent: Parent widget.
         """
         super().__init__(parent)
         self._appearance = appearance
@@ -45,11 +45,11 @@ class VersionRow(QWidget):
 
     @property
     def text(self) -> str:
-        """What is shown, such as "2/3"; empty where there is one version."""
+        """The shown text, such as "2/3"; empty if there is only one version."""
         return self._label.text()
 
     def show_version(self, place: int, num_versions: int) -> None:
-        """Say which version is shown, counted from 0."""
+        """Show the index of the current version, counted from 0."""
         self._place = place
         many = num_versions > 1
         self._label.setText(f"{place + 1}/{num_versions}" if many else "")

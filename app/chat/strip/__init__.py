@@ -1,1 +1,1 @@
-"""The strip below the chat: tokens, speed and acceptance of the answer that is written."""
+"""The strip below the chat: tokens, speed and acceptance of the current answer."""

@@ -1,4 +1,4 @@
-"""How often each source of drafts was right: the same figure wherever it is shown."""
+"""Acceptance rates of draft sources."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MEANING = QT_TRANSLATE_NOOP(
 
 
 class AcceptanceRate(NamedTuple):
-    """How often one source, or one head of it, was right.
+    """Acceptance rate of a draft source or of one of its heads.
 
     Attributes:
-        mark: Whose rate it is.
-        name: That in words.
+        mark: The source or head.
+        name: Its display name.
         num_accepted: Steps in which a token of it was accepted.
         num_steps: Steps in which it drafted.
     """
@@ -38,15 +38,15 @@ class AcceptanceRate(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the steps in which it drafted those in which it was right; 0 before the first."""
+        """Accepted steps ÷ steps with drafts; 0 before the first."""
         return self.num_accepted / self.num_steps if self.num_steps else 0.0
 
 
 class AcceptanceTally:
-    """Counts over the decoding steps of one answer.
+    """Counts acceptance over the decoding steps of an answer.
 
     Args:
-        legend: Says who drafts.
+        legend: Names and order of draft sources.
     """
 
     def __init__(self, legend: Legend) -> None:
@@ -57,8 +57,8 @@ class AcceptanceTally:
         """Count a step.
 
         Args:
-            nodes: Where each node of its tree came from.
-            accepted: Where each accepted token came from.
+            nodes: Draft source of each tree node.
+            accepted: Draft source of each accepted token.
         """
         kind, name = self._legend.kind, self._legend.name
         was_right = {kind(mark) for mark in _credited(accepted)}
@@ -70,11 +70,11 @@ class AcceptanceTally:
             )
 
     def rates(self) -> tuple[AcceptanceRate, ...]:
-        """All who drafted, in the engine's order; heads by their number."""
+        """Return the rates of all sources that drafted, in the engine's order, heads by depth."""
         return tuple(sorted(self._rates.values(), key=lambda rate: self._legend.place(rate.mark)))
 
 
 @lru_cache(maxsize=2048)  # forms of trees come again and again
 def _credited(sources: tuple[TokenSource, ...]) -> frozenset[Mark]:
-    """All who drafted some of these; a node that several proposed credits each."""
+    """Return the sources of some nodes; a node of several sources credits each."""
     return frozenset(mark for source in sources for mark in marks_of(source))

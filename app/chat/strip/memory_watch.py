@@ -1,4 +1,4 @@
-"""Says in the strip what the model runs on and how much memory is left, off the window's thread."""
+"""Shows the model's device and its free memory; measures in a background thread."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ GIB = 1 << 30
 
 
 class MemoryWatch(QObject):
-    """Asks every few seconds while a model is loaded and the strip is seen.
+    """Measures every few seconds while a model is loaded and the strip is visible.
 
     Args:
-        measure: Tells a device's memory.
+        measure: Returns a device's memory status.
     """
 
     _measured = Signal(object)
@@ -52,7 +52,7 @@ class MemoryWatch(QObject):
         self._timer.start()
 
     def look(self) -> None:
-        """Ask now."""
+        """Measure now."""
         loaded = self._loaded_model.status.loaded
         if loaded is None or self._is_measuring or not self._strip.isVisible():
             return
@@ -83,7 +83,7 @@ class MemoryWatch(QObject):
 
 
 def memory_texts(memory: MemoryStatus, loaded: ModelLoaded) -> tuple[str, str]:
-    """A device's memory in a few words, and in a sentence."""
+    """Return a device's memory as a short text and as a sentence."""
     kind = "GPU" if loaded.device.startswith("cuda") else "CPU"
     used, free = memory.used_bytes / GIB, memory.free_bytes / GIB
     # The name comes last: it is the first to be cut short.

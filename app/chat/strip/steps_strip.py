@@ -58,11 +58,11 @@ class StepsStrip(QFrame):
         speed_label: Tokens per second.
         mean_label: Tokens per step.
         gain_label: Why no speed-up is shown, if the model is too small for one.
-        memory_label: What the model runs on, and its memory.
-        is_short: Only the line of figures is shown.
+        memory_label: The device and its memory.
+        is_short: Whether only the line of figures is shown.
 
     Signals:
-        marking_chosen: They are to be marked like this (a `Marking`).
+        marking_chosen: The user selected how tokens are marked (a `Marking`).
     """
 
     marking_chosen = Signal(object)
@@ -109,23 +109,23 @@ class StepsStrip(QFrame):
 
     @property
     def tally(self) -> StepTally:
-        """The sums that are shown."""
+        """The shown sums."""
         return self._tally
 
     def show_model(self, loaded: ModelLoaded, calibrated: Calibrated | None) -> None:
-        """Show this model's heads, even while none has been tried, and whether it can gain."""
+        """Show a model's heads before they draft, and whether speed-up is possible."""
         self.set_heads(loaded.head_source, loaded.num_heads)
         self._is_small = calibrated is not None and calibrated.plain_step_s < LEAST_STEP_S
         self.gain_label.setVisible(self._is_small)
 
     def show_memory(self, text: str, meaning: str) -> None:
-        """Say what the model runs on, and how much memory that has left."""
+        """Show the device and its free memory."""
         self.memory_label.setText(text)
         self.memory_label.setAccessibleName(text)
         explain(self.memory_label, meaning)
 
     def set_heads(self, source: str, num_heads: int) -> None:
-        """Show this many heads, which are this source, even while none has been tried."""
+        """Set source and number of heads, which are shown before they draft."""
         self._marks = [Mark(source, head + 1) for head in range(num_heads)]
         self._show()
 
@@ -133,10 +133,10 @@ class StepsStrip(QFrame):
         self.marks_box.setCurrentIndex(self.marks_box.findData(self._appearance.marking))
 
     def begin(self, *, has_answers: bool = False) -> None:
-        """Forget the last answer.
+        """Reset for a new answer.
 
         Args:
-            has_answers: The conversation has answers, of which no steps are kept.
+            has_answers: Whether the conversation has answers whose steps weren't recorded.
         """
         self._has_answers = has_answers
         self._tally = StepTally(self._appearance.legend)
@@ -170,7 +170,7 @@ class StepsStrip(QFrame):
 
     @property
     def sources_height(self) -> int:
-        """Height of what a short strip leaves out."""
+        """Height of the parts that a short strip hides."""
         heading = self.marks_box.sizeHint().height() + self._column.spacing()
         return self._heads.minimumHeight() + heading
 

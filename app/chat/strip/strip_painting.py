@@ -77,7 +77,7 @@ class StepBars(QWidget):
 
 
 class HeadBars(QWidget):
-    """A swatch, a bar and a share for each head; the legend of the marks at the same time."""
+    """Swatch, bar and acceptance rate of each head; also the legend of the marks."""
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,7 +87,7 @@ class HeadBars(QWidget):
         self.setAccessibleName(self.tr("Acceptance by source"))
 
     def show_rates(self, rates: tuple[AcceptanceRate, ...]) -> None:
-        """Draw these, in this order."""
+        """Show rates in this order."""
         if len(rates) != len(self._rates):
             self.updateGeometry()
         self._rates = rates
@@ -121,7 +121,7 @@ class HeadBars(QWidget):
 
     @property
     def num_shown(self) -> int:
-        """Cells that there is room for; a narrow window leaves the last ones to the tooltip."""
+        """Number of cells that fit; the tooltip lists the others."""
         pitch = self._appearance.scale.px(CELL_EM)
         fitting = self.width() // pitch
         if fitting >= len(self._rates):

@@ -1,4 +1,4 @@
-"""What the steps of an answer add up to, counted from `StepDone` and from nothing else."""
+"""Sums over the steps of an answer, counted from `StepDone` events only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StepBar:
 
     Attributes:
         marks: How each accepted token is marked, in order.
-        num_own: Tokens that the target chose itself in this step.
+        num_own: Tokens that the target sampled itself.
     """
 
     marks: tuple[Mark, ...]
@@ -34,7 +34,7 @@ class StepBar:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens that the step gave."""
+        """Number of tokens of the step."""
         return len(self.marks) + self.num_own
 
 
@@ -42,13 +42,13 @@ class StepTally:
     """Sums over the decoding steps of one answer.
 
     Args:
-        legend: Says who drafts.
+        legend: Names and order of draft sources.
 
     Attributes:
         bars: The last steps, oldest first.
         num_steps: Decoding steps; prefill is none.
-        num_tokens: Tokens that they gave.
-        seconds: What they took.
+        num_tokens: Tokens of these steps.
+        seconds: Duration of these steps.
     """
 
     def __init__(self, legend: Legend) -> None:
@@ -81,5 +81,5 @@ class StepTally:
         return self.num_tokens / self.seconds if self.seconds else 0.0
 
     def rates(self) -> tuple[AcceptanceRate, ...]:
-        """How often each source was right."""
+        """Return the acceptance rate of each draft source."""
         return self._acceptance.rates()

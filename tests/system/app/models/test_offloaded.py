@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.error_board import About
+from app.chat.error_board import ErrorTopic
 from app.chat.error_card import ErrorCard
 from app.chat.header import describe
 from app.models.details import Details
@@ -175,7 +175,7 @@ def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     window.chat.errors.failure_shown.connect(lambda card, _: shown.append(card))
 
     async def work() -> None:
-        window.chat.errors.show_failure(failed, About.MODEL)
+        window.chat.errors.show_failure(failed, ErrorTopic.MODEL)
         await until(offered)
 
     def offered() -> list[QPushButton]:
@@ -204,7 +204,7 @@ def test_an_offer_that_fails_unexpectedly_is_reported(
 
     async def work() -> None:
         failed = Failed("model", "r", "PlanError", "Too large.", "Take less.")
-        window.chat.errors.show_failure(failed, About.MODEL)
+        window.chat.errors.show_failure(failed, ErrorTopic.MODEL)
         await until(lambda: uncaught == [KeyError])
 
     run(work)

@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat.error_board import About
+from app.chat.error_board import ErrorTopic
 from app.chat.error_card import ErrorCard
 from app.help.diagnostics import DiagnosticsDialog
 from app.startup.crash import (
@@ -226,7 +226,7 @@ def test_out_of_memory_offers_smaller_choices(qtbot: QtBot, open_ready: Open, ru
 
     async def work() -> None:
         failed = Failed("s", "r", "OutOfMemoryError", "No memory is left.", "")
-        window.chat.errors.show_failure(failed, About.MODEL)
+        window.chat.errors.show_failure(failed, ErrorTopic.MODEL)
         await until(lambda: buttons(errors(window)[0]))
 
     run(work)
