@@ -150,15 +150,23 @@ class ChatController(QObject):
     # What the user does ---------------------------------------------------------------------------
 
     def send(self, text: str) -> None:
-        """Send a prompt; does nothing if it is empty or an answer is pending."""
+        """Send a prompt with the files of the draft, which is emptied.
+
+        Does nothing if it is empty, an answer is pending, or the engine is lost.
+        """
         loaded = self._loaded_model.status.loaded
         # A text that is gone on with counts to its last space.
         is_whole = loaded is not None and loaded.continues_text and bool(text.strip())
         prompt = text if is_whole else text.strip()
-        if not (prompt or self.state.draft.attachments) or self.is_busy:
+        if not (prompt or self.state.draft.attachments) or not self._may_begin:
             return
         files = self.state.take_draft().attachments
         self._begin(self.conversation.ask(prompt, self._settings(), files))
+
+    def send_suggestion(self, text: str) -> None:
+        """Send a suggested prompt; the draft stays."""
+        if self._may_begin:
+            self._begin(self.conversation.ask(text, self._settings()))
 
     def regenerate(self, place: int = -1) -> None:
         """Regenerate an answer; the old one stays as another version."""
@@ -169,6 +177,8 @@ class ChatController(QObject):
         """Replace a prompt and answer it; the old one stays as another version."""
         if self._may_ask():
             self._begin(self.conversation.edit(place, text, self._settings()))
+        elif self.state.lock_reason:
+            self.state.restore(Draft(text))  # there it can be copied
 
     def reroll(self, place: int, token: int) -> None:
         """Regenerate an answer from a token on, keeping the tokens before it."""
@@ -182,21 +192,21 @@ class ChatController(QObject):
 
     def branch(self, place: int) -> None:
         """Branch: the next prompt follows this turn; later turns stay in the other branch."""
-        if self._may_ask():
+        if self._may_move():
             self.conversation.go_back_to(place)
             self._path_changed()
             self._page.composer.setFocus()
 
     def choose_prompt(self, place: int, version: int) -> None:
         """Show another version of a prompt with its follow-ups."""
-        if self._may_ask():
+        if self._may_move():
             prompt = self.conversation.prompt_versions(place)[version]
             self.conversation.choose_prompt(place, prompt)
             self._path_changed()
 
     def choose_answer(self, place: int, version: int) -> None:
         """Show another answer to a prompt with its follow-ups."""
-        if self._may_ask():
+        if self._may_move():
             answer = self.conversation.turns[place].prompt.answers[version]
             self.conversation.choose_answer(place, answer)
             self._path_changed()
@@ -249,8 +259,16 @@ class ChatController(QObject):
         """Scroll to a part of an answer."""
         self._page.conversation.reveal(answer, place)
 
-    def _may_ask(self) -> bool:
+    @property
+    def _may_begin(self) -> bool:
+        """Whether an answer can begin; nothing is submitted once the engine is lost."""
+        return not self.is_busy and not self.state.lock_reason
+
+    def _may_move(self) -> bool:
         return not self.is_busy and bool(self.conversation.turns)
+
+    def _may_ask(self) -> bool:
+        return self._may_begin and self._may_move()
 
     def _settings(self) -> GenerateSettings:
         """The panel's settings."""
@@ -263,7 +281,7 @@ class ChatController(QObject):
         self.state.conversation_changed.connect(self._show_conversation)
         page.composer.reader.failed.connect(self._show_unread)
         page.composer.stop_requested.connect(self.stop)
-        page.empty.suggestion_chosen.connect(self.send)
+        page.empty.suggestion_chosen.connect(self.send_suggestion)
         page.header.new_chat_requested.connect(self.new_chat)
         self.errors.retry_requested.connect(lambda: self._loaded_model.load())
         self._bridge.engine_lost.connect(self._lose_engine)
@@ -434,12 +452,12 @@ class ChatController(QObject):
         """Remove a turn without an answer; put a new prompt back into the draft."""
         conversation.take_back(turn)
         self.taken_back.emit(conversation, turn)
-        if conversation is not self.conversation:
-            return
-        self.path.refresh()
-        self._page.show_messages(bool(self._page.conversation.messages))
         if not turn.prompt.answers:
-            self.state.restore(Draft(turn.prompt.text, turn.prompt.attachments))
+            unsent = Draft(turn.prompt.text, turn.prompt.attachments)
+            self.state.restore(unsent, conversation.session_id)
+        if conversation is self.conversation:
+            self.path.refresh()
+            self._page.show_messages(bool(self._page.conversation.messages))
 
     def _name_model(self) -> None:
         self.path.show_model(self._loaded_model.choice.key)

@@ -20,12 +20,12 @@ from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.state.chat import Draft
 from app.widgets.matching import (
     Entry,
     matching,
 )
 from medusa_core.api import (
-    Attachment,
     ConversationInfo,
     History,
     SearchHit,
@@ -121,7 +121,7 @@ class HistoryController(QObject):
         """
         super().__init__()
         self._chat, self.sidebar, self.history = chat, sidebar, history
-        self._saved_files: tuple[Attachment, ...] = ()
+        self._saved: dict[str, Draft] = {}  # as the history has them, by draft id
         self.journal = Journal(history)
         self._known: set[str] = set()
         self._listed: set[str] = set()
@@ -149,20 +149,24 @@ class HistoryController(QObject):
         if not self._chat.state.pending_answers:
             self._save.stop()
 
-    def keep_draft(self) -> None:
-        """Save the unsent message."""
-        draft_id, unsent = self._draft_id(self._shown_id), self._chat.state.unsent
-        text, files = unsent.text, unsent.attachments
-        self.journal.write(lambda h: h.set_draft(draft_id, text))
-        if files != self._saved_files:  # which may be long
-            self._saved_files = files
-            self.journal.write(lambda h: h.set_draft_files(draft_id, files))
+    def keep_drafts(self) -> None:
+        """Save the unsent messages."""
+        for draft_id, draft in self._chat.state.drafts.items():
+            self._save_draft(draft_id, draft)
+
+    def _save_draft(self, draft_id: str, draft: Draft) -> None:
+        saved = self._saved.get(draft_id, Draft())
+        self._saved[draft_id] = draft
+        if draft.text != saved.text:
+            self.journal.write(lambda h: h.set_draft(draft_id, draft.text))
+        if draft.attachments != saved.attachments:  # which may be long
+            self.journal.write(lambda h: h.set_draft_files(draft_id, draft.attachments))
 
     def close(self) -> None:
         """Save the rest, and close the history."""
         self._watch.stop()
         self.save()
-        self.keep_draft()
+        self.keep_drafts()
         self.journal.close()
 
     def _prompt_sent(self, conversation: Conversation, turn: Turn) -> None:
@@ -172,14 +176,13 @@ class HistoryController(QObject):
             self._known.add(name)
             title = title_of(turn.prompt.text)
             write(lambda h: h.begin(name, title))
-            write(lambda h: h.set_draft("", ""))
-            write(lambda h: h.set_draft_files("", ()))
+            self._save_draft("", Draft())
         if turn.prompt.answers == [turn.answer]:
             prompt = stored_prompt(conversation, turn.prompt)
             write(lambda h: h.add_prompt(prompt))
         answer = stored_answer(conversation, turn)
         write(lambda h: h.begin_answer(answer))
-        self.keep_draft()
+        self.keep_drafts()
         self._save.start()
         self.refresh()
 
@@ -270,6 +273,7 @@ class HistoryController(QObject):
             conversation = self._read(lambda: open_conversation(self.history, conversation_id))
             if conversation is None:
                 return
+            self._chat.state.stored.add(conversation_id)
             self._chat.open(conversation)
             if self._chat.conversation is not conversation:  # an answer of it is being written
                 self._merge_shown()
@@ -307,23 +311,23 @@ class HistoryController(QObject):
     def _shown_id(self) -> str:
         return self._chat.conversation.session_id
 
-    def _draft_id(self, session_id: str) -> str:
-        """The conversation of a draft; all that aren't stored yet share one."""
-        return session_id if session_id in self._known else ""
-
     def _show_conversation(self, previous: Conversation) -> None:
-        text, draft_id = self._chat.state.draft.text, self._draft_id(previous.session_id)
-        self.journal.write(lambda h: h.set_draft(draft_id, text))
-        self._show_draft(self._draft_id(self._shown_id))
+        state = self._chat.state
+        draft_id = state.draft_id(previous.session_id)
+        self._save_draft(draft_id, state.drafts.get(draft_id, Draft()))
+        self._show_draft(state.draft_id(self._shown_id))
         self._mark()
 
     def _show_draft(self, draft_id: str) -> None:
         """Restore the unsent message of a conversation."""
         state = self._chat.state
-        state.write(self._read(lambda: self.history.draft(draft_id)) or "")
-        if not state.draft.attachments:  # those of this window are at hand
-            state.attach(*(self._read(lambda: self.history.draft_files(draft_id)) or ()))
-        self._saved_files = state.draft.attachments
+        if state.draft != Draft():
+            return  # it was written in this window
+        text = self._read(lambda: self.history.draft(draft_id)) or ""
+        files = self._read(lambda: self.history.draft_files(draft_id)) or ()
+        self._saved[draft_id] = Draft(text, tuple(files))
+        state.write(text)
+        state.attach(*files)
 
     def _mark(self) -> None:
         self.sidebar.model.mark_running(self._chat.state.pending_sessions)

@@ -51,11 +51,12 @@ class ChatState(QObject):
         draft: What is written for it.
         queued: What is sent once its answer has ended; None for nothing.
         lock_reason: Why nothing can be sent any more; empty if it can.
+        stored: Ids of the conversations with a draft of their own; all others share one.
 
     Signals:
         conversation_changed: Another conversation is shown instead of this `Conversation`.
         phase_changed: `phase` has another value.
-        draft_changed: `draft` has another text or other files.
+        draft_changed: A draft, shown or not, has another text or other files.
         queued_changed: `queued` has another value.
     """
 
@@ -71,7 +72,8 @@ class ChatState(QObject):
         self.queued: Draft | None = None
         self.lock_reason = ""
         self._pending: list[_Pending] = []
-        self._files: dict[str, tuple[Attachment, ...]] = {}  # of drafts that aren't shown
+        self.stored: set[str] = set()
+        self._drafts: dict[str, Draft] = {}  # that aren't shown, by draft id
 
     def show(self, conversation: Conversation) -> None:
         """Show another conversation; what is queued in the one before becomes its draft."""
@@ -79,9 +81,8 @@ class ChatState(QObject):
         same = (one for one in pending if one.session_id == conversation.session_id)
         self.unqueue()
         previous, self.conversation = self.conversation, next(same, conversation)
-        self._files[previous.session_id] = self.draft.attachments
-        files = self._files.pop(self.conversation.session_id, ())
-        self._set_draft(replace(self.draft, attachments=files))
+        self._keep_draft(self.draft_id(previous.session_id), self.draft)
+        self._set_draft(self._drafts.pop(self.draft_id(self.conversation.session_id), Draft()))
         self.conversation_changed.emit(previous)
         self.phase_changed.emit()
 
@@ -110,6 +111,7 @@ class ChatState(QObject):
 
     def begin(self, turn: Turn, request: Request) -> None:
         """A turn of the shown conversation waits for its answer."""
+        self.stored.add(self.conversation.session_id)
         self._pending.append(_Pending(self.conversation, turn, request))
         self.phase_changed.emit()
 
@@ -136,7 +138,7 @@ class ChatState(QObject):
         for one in [one for one in self._pending if one.conversation.session_id == session_id]:
             one.request.drop()
             self._pending.remove(one)
-        self._files.pop(session_id, None)
+        self._drafts.pop(session_id, None)
         self.phase_changed.emit()
 
     def lock(self, reason: str) -> None:
@@ -151,17 +153,24 @@ class ChatState(QObject):
         """All that is written and not sent, queued or not."""
         return self.draft if self.queued is None else _joined(self.queued, self.draft, "\n\n")
 
+    @property
+    def drafts(self) -> dict[str, Draft]:
+        """All that is written and not sent in this window, by draft id; the shown one included."""
+        return self._drafts | {self.draft_id(self.conversation.session_id): self.unsent}
+
+    def draft_id(self, session_id: str) -> str:
+        """The key of a conversation's draft: its id once it is stored, empty before."""
+        return session_id if session_id in self.stored else ""
+
     def write(self, text: str) -> None:
         """Replace the text of the draft."""
         self._set_draft(replace(self.draft, text=text))
 
     def attach(self, *attachments: Attachment, session_id: str = "") -> None:
         """Add files to the draft, or to that of another conversation."""
-        if session_id in ("", self.conversation.session_id):
-            files = (*self.draft.attachments, *attachments)
-            self._set_draft(replace(self.draft, attachments=files))
-        else:
-            self._files[session_id] = (*self._files.get(session_id, ()), *attachments)
+        draft = self._draft_of(session_id)
+        files = (*draft.attachments, *attachments)
+        self._replace_draft(session_id, replace(draft, attachments=files))
 
     def detach(self, attachment: Attachment) -> None:
         """Remove a file from the draft."""
@@ -174,9 +183,9 @@ class ChatState(QObject):
         self._set_draft(Draft())
         return draft
 
-    def restore(self, draft: Draft) -> None:
-        """Put what couldn't be sent before what was written meanwhile."""
-        self._set_draft(_joined(draft, self.draft, "\n"))
+    def restore(self, draft: Draft, session_id: str = "") -> None:
+        """Put what couldn't be sent before what was written in its conversation meanwhile."""
+        self._replace_draft(session_id, _joined(draft, self._draft_of(session_id), "\n"))
 
     def queue(self) -> None:
         """Send the draft once the answer has ended, together with what waits already."""
@@ -195,6 +204,28 @@ class ChatState(QObject):
         queued = self.take_queued()
         if queued is not None:
             self.restore(queued)
+
+    def _is_shown(self, session_id: str) -> bool:
+        """Whether the draft of a conversation, empty for the shown one, is the shown draft."""
+        shown_id = self.conversation.session_id
+        return session_id == "" or self.draft_id(session_id) == self.draft_id(shown_id)
+
+    def _draft_of(self, session_id: str) -> Draft:
+        is_shown = self._is_shown(session_id)
+        return self.draft if is_shown else self._drafts.get(self.draft_id(session_id), Draft())
+
+    def _replace_draft(self, session_id: str, draft: Draft) -> None:
+        if self._is_shown(session_id):
+            self._set_draft(draft)
+        else:
+            self._keep_draft(self.draft_id(session_id), draft)
+            self.draft_changed.emit()
+
+    def _keep_draft(self, draft_id: str, draft: Draft) -> None:
+        if draft != Draft():
+            self._drafts[draft_id] = draft
+        else:
+            self._drafts.pop(draft_id, None)
 
     def _set_draft(self, draft: Draft) -> None:
         if draft != self.draft:

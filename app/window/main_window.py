@@ -268,7 +268,7 @@ class MainWindow(QMainWindow):
         pause = QTimer(self)
         pause.setSingleShot(True)
         pause.setInterval(DRAFT_MS)
-        pause.timeout.connect(history_controller.keep_draft)
+        pause.timeout.connect(history_controller.keep_drafts)
         self.chat.state.draft_changed.connect(pause.start)
         self.chat.state.queued_changed.connect(pause.start)
 

@@ -92,8 +92,13 @@ def test_a_lost_device_disables_sending_and_keeps_all_text(qtbot: QtBot, open_re
     assert not composer.button.isEnabled()
     assert "restart" in composer.button.toolTip()
     composer.edit.submitted.emit()
-    assert len(engine.of_kind(Generate)) == num_asked
+    window.chat.send("and now?")
+    window.chat.send_suggestion("A joke")
+    window.chat.regenerate()
     assert composer.edit.toPlainText() == "and now?"
+    window.chat.edit(0, "tell me more")
+    assert composer.edit.toPlainText() == "tell me more\nand now?"
+    assert len(engine.of_kind(Generate)) == num_asked
 
 
 def test_a_model_that_cannot_be_loaded_is_explained_and_can_be_tried_again(

@@ -161,7 +161,9 @@ def test_a_new_chat_can_begin_during_an_answer(qtbot: QtBot, open_ready: Open) -
 
 def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready()
+    window.page.composer.edit.setPlainText("mine")
     window.page.empty.suggestion_chosen.emit(DEMO[0])
+    assert window.page.composer.edit.toPlainText() == "mine"
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
 

@@ -19,10 +19,18 @@ from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
 from app.history.history_controller import NOT_SAVED
 from app.history.titles import title_in
+from app.state.chat import Draft
 from app.window.application import continue_or_explain
 from app.window.commands.palette import Palette
 from app.window.main_window import MainWindow
-from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
+from medusa_core.api import (
+    Attachment,
+    ConversationFile,
+    ConversationInfo,
+    FileKind,
+    Folder,
+    History,
+)
 from medusa_core.chats.history.exchange.export import export
 from medusa_core.chats.history.importing import ImportCounts
 from medusa_core.chats.history.stored_chats import open_conversation
@@ -206,6 +214,43 @@ def test_an_unsent_message_stays_with_its_conversation(qtbot: QtBot, open_saved:
     assert window.page.composer.edit.toPlainText() == "for a new one"
     click(window, "one")
     assert window.page.composer.edit.toPlainText() == "half a"
+
+
+def test_files_attached_just_before_or_after_a_switch_are_saved(
+    qtbot: QtBot, open_saved: OpenSaved
+) -> None:
+    window, _ = open_saved()
+    ask(qtbot, window, "one")
+    state = window.chat.state
+    before, after, new = (Attachment(name, "text/plain", name, 1) for name in ("a", "b", "c"))
+    one = state.conversation.session_id
+    state.attach(before)
+    window.chat.new_chat()
+    state.attach(after, session_id=one)  # its reading ended late
+    state.write("next")
+    state.attach(new)
+    click(window, "one")
+    assert state.draft.attachments == (before, after)
+    window, _ = open_saved()
+    state = window.chat.state
+    assert state.draft == Draft("next", (new,))
+    click(window, "one")
+    assert state.draft.attachments == (before, after)
+
+
+def test_a_prompt_that_fails_unseen_returns_to_its_conversation(
+    qtbot: QtBot, open_saved: OpenSaved
+) -> None:
+    window, engine = open_saved()
+    ask(qtbot, window, "one")
+    engine.script = Script(prefill_error="Too long.")
+    window.chat.send("precious words")
+    window.chat.new_chat()
+    qtbot.waitUntil(lambda: not window.chat.state.pending_sessions)
+    assert window.chat.state.draft.text == ""
+    window, _ = open_saved()
+    click(window, "one")
+    assert window.page.composer.edit.toPlainText() == "precious words"
 
 
 def test_token_cards_of_a_stored_answer_use_its_stored_steps(

@@ -89,17 +89,51 @@ def test_what_could_not_be_sent_stands_before_what_was_written_meanwhile(written
     assert state.draft == Draft(expected, (NOTES,))
 
 
-def test_each_conversation_keeps_its_files() -> None:
+def test_each_conversation_keeps_its_draft() -> None:
     state = ChatState()
     first = state.conversation
+    begin(state)
+    state.write("later")
     state.attach(NOTES)
     state.show(Conversation())
-    assert state.draft.attachments == ()
+    assert state.draft == Draft()
     state.attach(CODE, session_id=first.session_id)  # read late
+    assert state.drafts == {"": Draft(), first.session_id: Draft("later", (NOTES, CODE))}
     state.show(first)
-    assert state.draft.attachments == (NOTES, CODE)
+    assert state.draft == Draft("later", (NOTES, CODE))
     state.detach(NOTES)
     assert state.draft.attachments == (CODE,)
+
+
+def test_conversations_that_are_not_stored_share_a_draft() -> None:
+    state = ChatState()
+    first = state.conversation
+    state.write("one")
+    state.attach(NOTES)
+    state.show(Conversation())
+    state.attach(CODE, session_id=first.session_id)  # read late
+    draft = Draft("one", (NOTES, CODE))
+    assert state.draft == draft
+    state.stored.add("kept")
+    state.show(Conversation(session_id="kept"))
+    assert state.drafts == {"kept": Draft(), "": draft}
+    state.show(Conversation())
+    assert state.drafts == {"": draft}
+
+
+def test_what_could_not_be_sent_returns_to_its_conversation() -> None:
+    state = ChatState()
+    first = state.conversation
+    begin(state)
+    state.write("next")
+    state.show(Conversation())
+    state.write("other")
+    changes: list[str] = []
+    state.draft_changed.connect(lambda: changes.append("draft"))
+    state.restore(Draft("precious", (NOTES,)), first.session_id)
+    assert (state.draft, changes) == (Draft("other"), ["draft"])
+    state.show(first)
+    assert state.draft == Draft("precious\nnext", (NOTES,))
 
 
 def test_a_change_is_reported_once_and_only_if_it_is_one() -> None:
