@@ -1,1 +1,1 @@
-"""What the window has of the engine: the bridge between threads, and the model that is loaded."""
+"""The window's access to the engine: the bridge between threads, and the loaded model."""

@@ -1,4 +1,4 @@
-"""The only object of the window that knows the engine.
+"""Bridge between the window's thread and the engine's worker thread.
 
 Events arrive in the worker's thread, thousands in a second. They wait in a deque under a lock, one
 wake-up is posted for all that wait, and the window takes them at most 30 times a second. If
@@ -69,11 +69,11 @@ _BEHIND_PAINTING = Qt.EventPriority.LowEventPriority.value - 1
 
 
 class Request:
-    """A command and whoever waits for its events.
+    """A pending command with the receiver of its events.
 
     Attributes:
         command: The command.
-        is_done: Nothing comes any more: the last event was delivered, or nobody wants it.
+        is_done: Whether the last event was delivered or the request was dropped.
     """
 
     def __init__(self, bridge: EngineBridge, command: Command, on_events: OnEvents) -> None:
@@ -83,19 +83,19 @@ class Request:
         self._asker = _weak_callback(on_events)
 
     def cancel(self) -> None:
-        """End the request; what there is of its result, or a `Failed`, still comes."""
+        """Cancel the request; its partial result or a `Failed` is still delivered."""
         if not self.is_done:
             self._bridge.submit(Cancel(*self.command.ids))
 
     def drop(self) -> None:
-        """End the request; no event of it comes any more."""
+        """Cancel the request and discard its further events."""
         self.cancel()
         self.is_done = True
 
     def deliver(self, events: tuple[Event, ...]) -> None:
-        """Hand events to the asker; without one the request is dropped.
+        """Deliver events to the receiver; drop the request if it is gone.
 
-        An exception of the asker is reported, and keeps nothing from others.
+        An exception of the receiver is reported and doesn't affect other requests.
         """
         if self.is_done:
             return
@@ -111,10 +111,10 @@ class Request:
 
 
 def _weak_callback(on_events: OnEvents) -> Callable[[], OnEvents | None]:
-    """Refer to a method, or to a partial of one, without keeping its object alive.
+    """Return a weak reference to a bound method or a partial of one.
 
     Returns:
-        Called, it gives the callback; None if the object is gone, or its part in Qt is deleted.
+        Function that returns the callback; None if its object or Qt part is deleted.
     """
     bound: tuple[object, ...] = ()
     method: Callable[..., None] = on_events
@@ -137,12 +137,12 @@ def _weak_callback(on_events: OnEvents) -> Callable[[], OnEvents | None]:
 
 
 class EngineBridge(QObject):
-    """Commands to the engine, events from it.
+    """Sends commands to the engine and delivers its events.
 
     Signals:
-        model_changed: The engine's model: a `ModelLoaded`, `Unloaded` or `Planned`, whoever asked.
-        engine_lost: The device has failed (an `EngineLost`): only another program can go on.
-        restarted: The engine had died, and another one has taken its place, without a model.
+        model_changed: The engine's model changed (`ModelLoaded`, `Unloaded` or `Planned`).
+        engine_lost: The device failed (an `EngineLost`); the program must be restarted.
+        restarted: A dead engine was replaced by a new one without a model.
     """
 
     model_changed = Signal(object)
@@ -174,7 +174,7 @@ class EngineBridge(QObject):
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
-        """Start the engine; call it once the window is visible.
+        """Start the engine; call this once the window is visible.
 
         It gets the commands that were submitted before.
         """
@@ -183,18 +183,18 @@ class EngineBridge(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the engine owes the last event of a request."""
+        """Whether a request is pending."""
         return bool(self._requests)
 
     def ask(self, command: Command, on_events: OnEvents) -> Request:
-        """Hand a command to the engine.
+        """Send a command to the engine.
 
         Args:
-            command: The command; a question is handed over once it is painted.
-            on_events: Gets its events in the window's thread, all of one time together, the last
-                of them one of `FINAL_EVENTS`; a `Failed` if the engine dies. Events of the model
-                come by `model_changed` instead. Of a method the object isn't kept alive: once it
-                is gone, the request is cancelled.
+            command: The command; a prompt is sent once it is painted.
+            on_events: Called in the window's thread with batches of events, the last of which is
+                one of `FINAL_EVENTS`; a `Failed` if the engine dies. Events of the model are
+                sent by `model_changed` instead. Methods are referenced weakly: once their
+                object is gone, the request is cancelled.
 
         Returns:
             The request; after `close` it is done, and gets no event.
@@ -208,11 +208,11 @@ class EngineBridge(QObject):
         return request
 
     def close_session(self, session_id: str) -> None:
-        """End the requests of a session, and free its cache."""
+        """Cancel the requests of a session and free its cache."""
         self.submit(CloseSession(session_id, new_id()))
 
     def submit(self, command: Command) -> None:
-        """Hand over a command whose events nobody waits for; after `close` nothing.
+        """Send a command without a receiver of its events; ignored after `close`.
 
         Before `start` it is queued.
         """
@@ -236,7 +236,7 @@ class EngineBridge(QObject):
             self._timer.start(self._wait_ms())
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """End the engine; no event arrives afterwards. Safe to call twice."""
+        """Stop the engine; no event arrives afterwards. Safe to call twice."""
         with self._lock:
             self._is_closed = True
             self._events.clear()
@@ -248,7 +248,7 @@ class EngineBridge(QObject):
             self._engine.close(timeout_s)
 
     def _receive(self, event: Event) -> None:
-        """Worker's thread: keep the event and wake the window, unless that is under way."""
+        """Queue an event and wake the window's thread, once. Runs in the worker's thread."""
         with self._lock:
             if self._is_closed:
                 return
@@ -288,7 +288,7 @@ class EngineBridge(QObject):
             QCoreApplication.postEvent(self, QEvent(_SHOWN), _BEHIND_PAINTING)
 
     def _deliver(self, events: tuple[Event, ...]) -> None:
-        """Hand each request its events; what is broadcast keeps its place between them."""
+        """Deliver events to their requests; broadcast events keep their order."""
         batches: dict[str, list[Event]] = {}
         for event in events:
             if isinstance(event, ModelEvent):

@@ -1,4 +1,4 @@
-"""The window's model: loads it, lets it sleep when nobody asks, and tells when it changes."""
+"""The window's model: loads it, unloads it when idle, and reports changes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from medusa_core.messages import Command, Event
 
 
 class LoadedModel(QObject):
-    """Loads models and knows the state of the one that is chosen.
+    """Loads models and holds the state of the selected one.
 
     Attributes:
-        status: What is known now.
-        choice: The model that answers, or is being loaded.
+        status: State of the selected model.
+        choice: The loaded model, or the one being loaded.
 
     Signals:
-        changed: The status is another one.
-        chosen: Another model is loaded and is the choice from now on.
+        changed: `status` has changed.
+        chosen: Another model was loaded and is the new `choice`.
     """
 
     changed = Signal()
@@ -43,15 +43,15 @@ class LoadedModel(QObject):
         datastore_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
-        """Keep a model.
+        """Create the object without loading a model.
 
         Args:
-            bridge: To the engine.
-            choice: The model to begin with.
-            quantized_dir: Where quantized models are kept; None keeps none.
-            calibrations_dir: Where step costs are kept; None keeps none.
-            datastore_dir: Where what models say is kept for drafts; None keeps nothing.
-            make_id: Names requests.
+            bridge: Bridge to the engine.
+            choice: The initial model.
+            quantized_dir: Folder of cached quantized models; None caches none.
+            calibrations_dir: Folder of measured step costs; None saves none.
+            datastore_dir: Folder of the draft datastore; None for none.
+            make_id: Returns a new request id.
         """
         super().__init__()
         self._bridge = bridge
@@ -83,21 +83,21 @@ class LoadedModel(QObject):
 
     @property
     def model_bytes(self) -> int:
-        """Memory that the loaded model holds, and another one would free."""
+        """Memory of the loaded model, which loading another one frees."""
         return 0 if self.status.loaded is None else self.status.loaded.plan.model_bytes
 
     def choice_of(self, load_id: str) -> ModelChoice | None:
-        """What was asked for with a request to load; None where that isn't known."""
+        """Return the model that a load request was for; None if unknown."""
         return self._state.choice_of(load_id)
 
     def load(self, choice: ModelChoice | None = None) -> None:
-        """Load a model, or the chosen one again."""
+        """Load a model, or reload the selected one."""
         command = self._state.load(choice)
         self.changed.emit()
         self._load = self._bridge.ask(command, self._on_events)
 
     def use_device(self, device: str) -> None:
-        """Use another device, empty for the best there is; the model moves there."""
+        """Move the model to another device; empty selects the best one."""
         if device != self._state.device:
             self._state.device = device
             if self.is_wanted:
@@ -112,34 +112,34 @@ class LoadedModel(QObject):
                 self.load()
 
     def find_keys_in(self, folder: Path | None) -> None:
-        """Look up keys of other machines in this folder of configuration; None for nowhere."""
+        """Set the configuration folder with API keys of other machines; None for none."""
         self._state.keys_dir = folder
 
     def go_offline(self, is_offline: bool) -> None:
-        """Let nothing be sent to other machines, or let it again; a model there falls asleep."""
+        """Turn offline mode on or off; on, a remote model is unloaded."""
         self._state.is_offline = is_offline
         if is_offline and self.choice.remote is not None:
             self.cancel()
             self.sleep()
 
     def cancel(self) -> None:
-        """Stop loading; what was loaded before comes back."""
+        """Cancel loading and return to the previous model."""
         if self._load is not None:
             self._load.cancel()
 
     def unload_after(self, minutes: float) -> None:
-        """Give the memory back when nobody has asked for so long; 0 keeps the model."""
+        """Set the idle time until the model is unloaded; 0 never unloads it."""
         self._idle.stop()
         self._idle.setInterval(round(minutes * 60_000))
         self.touch()
 
     def touch(self) -> None:
-        """Somebody uses the model."""
+        """Restart the idle timer."""
         if self._idle.interval() > 0 and not self.choice.is_demo:
             self._idle.start()
 
     def wake(self) -> None:
-        """Load the model again if it has been unloaded; requests wait meanwhile."""
+        """Reload an unloaded model; requests wait meanwhile."""
         self.touch()
         if self.status.phase is Phase.ASLEEP or self._state.is_unloading:
             self.load()
@@ -149,7 +149,7 @@ class LoadedModel(QObject):
         self._ask(self._state.unload())
 
     def measure_again(self) -> None:
-        """Forget what was measured of the model on this computer, and measure it in spare time."""
+        """Discard the model's measurements and repeat them while idle."""
         if (command := self._state.measure_again()) is not None:
             self.changed.emit()
             self._ask(command)

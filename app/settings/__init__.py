@@ -1,1 +1,1 @@
-"""Choices for the whole program, each declared once; a conversation's are in `chat_settings`."""
+"""Application settings; those of a conversation are in `chat_settings`."""

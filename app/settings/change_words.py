@@ -1,4 +1,4 @@
-"""What a file of settings would change, in words."""
+"""Descriptions of the changes that a settings file makes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ translate = QCoreApplication.translate
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A line of what would change.
+    """Description of one change.
 
     Attributes:
-        label: What changes, for people.
-        before: What it is now.
-        after: What it would be.
+        label: Name of the setting.
+        before: Current value.
+        after: New value.
     """
 
     label: str
@@ -35,12 +35,12 @@ class SettingChange:
 
 
 def choice_change(name: str, before: Any, after: Any) -> SettingChange:
-    """Another value of a choice.
+    """Describe the change of a preference.
 
     Args:
-        name: Its key.
-        before: What it is now.
-        after: What it would be.
+        name: Key of the preference.
+        before: Current value.
+        after: New value.
     """
     declared = DECLARATIONS[name]
     return SettingChange(
@@ -49,7 +49,7 @@ def choice_change(name: str, before: Any, after: Any) -> SettingChange:
 
 
 def preset_change(name: str, before: Preset | None, after: Preset | None) -> SettingChange:
-    """A preset that comes, goes or changes."""
+    """Describe an added, removed or changed preset."""
     label = translate("Settings", "Preset {0}").format(name)
     now = _NOTHING if before is None else translate("Settings", "there")
     if after is None:
@@ -59,7 +59,7 @@ def preset_change(name: str, before: Preset | None, after: Preset | None) -> Set
 
 
 def beginning_change(before: ChatSettings | None, after: ChatSettings | None) -> SettingChange:
-    """What new chats begin with."""
+    """Describe a change of the defaults of new chats."""
     label = translate("Settings", "New chats begin with")
     return SettingChange(label, _beginning(before), _beginning(after))
 

@@ -1,4 +1,4 @@
-"""The declaration of a setting: the one place that says all about it. No Qt."""
+"""Declarations of settings. No Qt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEY = "declaration"
 
 
 class SettingsPage(Enum):
-    """Where a setting is shown."""
+    """Page of the settings dialog."""
 
     GENERAL = "General"
     APPEARANCE = "Appearance"
@@ -25,15 +25,15 @@ class SettingsPage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What there is to know about a setting.
+    """Declaration of a setting.
 
     Attributes:
-        name: Its key in the file.
-        kind: What it may be.
-        page: Where it is shown.
-        label: Its name for people, in English.
-        sentence: What it does, in English.
-        effect: Name of what the window does with its value; empty if it is only read.
+        name: Key in the file.
+        kind: Type of the value.
+        page: Page that shows it.
+        label: Display name, in English.
+        sentence: Description, in English.
+        effect: Name of the effect that applies the value; empty if it is only read.
     """
 
     name: str
@@ -57,13 +57,13 @@ def setting(
     """Declare a field of a dataclass as a setting; the field's name is its key.
 
     Args:
-        kind: What it may be.
-        default: What it is at the first start.
-        make_default: Makes that, where it isn't immutable.
-        page: Where it is shown.
-        label: Its name for people.
-        sentence: What it does.
-        effect: Name of its effect, which `SettingsStore.follow` connects; settings may share one.
+        kind: Type of the value.
+        default: Default value.
+        make_default: Creates a mutable default value.
+        page: Page that shows it.
+        label: Display name.
+        sentence: Description.
+        effect: Name of the effect, see `SettingsStore.follow`; settings may share one.
     """
     metadata = {_KEY: (kind, page, label, sentence, effect)}
     if make_default is not None:
@@ -72,7 +72,7 @@ def setting(
 
 
 def declarations(record: type[Any]) -> tuple[Declaration, ...]:
-    """All settings that a dataclass declares, in order."""
+    """Return the settings that a dataclass declares, in order."""
     return tuple(_declaration(one) for one in fields(record))
 
 

@@ -1,4 +1,4 @@
-"""The list of what models can compute on: this computer's devices, and a cluster."""
+"""Selector of the compute device: local devices or a cluster."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ANOTHER = "another cluster"
 
 
 class DeviceBox(QComboBox):
-    """Devices by their names; what can't be used says why.
+    """Combo box of devices; unavailable ones show the reason.
 
-    Other machines that have the layers are one more device, chosen by their address.
+    A cluster is one more entry, selected by the addresses of its machines.
 
     Attributes:
-        editor: This, as an editor.
+        editor: Editor interface of the box.
     """
 
     def __init__(self, choose: Choose) -> None:
@@ -38,12 +38,12 @@ class DeviceBox(QComboBox):
         self.activated.connect(lambda _row: self._choose(choose))
 
     def ask(self) -> None:
-        """Look what there is; the list follows."""
+        """Look for devices in the background and update the list."""
         if not self.tasks.is_running:
             self.tasks.start(self._fill())
 
     def offer(self, offers: tuple[DeviceOffer, ...]) -> None:
-        """Show what there is; a device that is gone stays in the list, so that it can be left."""
+        """Show devices; a selected device that is gone stays listed until deselected."""
         self.clear()
         model = self.model()
         for row, offer in enumerate(offers):
@@ -77,7 +77,7 @@ class DeviceBox(QComboBox):
         choose(device)
 
     def _chose_cluster(self) -> str:
-        """The cluster that the user names; what was chosen before where none is named."""
+        """Ask for a cluster; keep the previous selection if the user cancels."""
         words = self.tr(
             "Address of the cluster, such as 192.168.1.5:6379. Start serve-layers on its machines "
             "first, with the model that you use here, and copy their token to this computer."

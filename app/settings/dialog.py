@@ -1,4 +1,4 @@
-"""The dialog of settings: what is chosen takes effect at once."""
+"""The settings dialog; changes take effect immediately."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from app.widgets.closing import close_by_key
 
 
 class SettingsDialog(QDialog):
-    """Pages beside a list of their names.
+    """Settings pages with a list of their names.
 
     Attributes:
-        names: The list.
-        pages: The pages, in its order.
+        names: List of page names.
+        pages: Pages in the order of the list.
     """
 
     def __init__(
@@ -67,5 +67,5 @@ class SettingsDialog(QDialog):
         self.resize(scale.px(56), scale.px(36))
 
     def open_page(self, name: str) -> None:
-        """Show the page of that name, in English."""
+        """Show a page by its English name."""
         self.names.setCurrentRow(self._keys.index(name))

@@ -1,4 +1,4 @@
-"""The widget in which a setting is changed, made from its declaration."""
+"""Editors of settings, created from their declarations."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Choose = Callable[[Any], None]
 
 
 def value_text(text: str) -> str:
-    """A text of the declarations in the user's language."""
+    """Translate a text of a declaration."""
     return QCoreApplication.translate("Settings", text) if text else ""
 
 
 class Editor:
-    """A widget that shows a setting and changes it.
+    """Editor of a setting.
 
     Attributes:
-        widget: To be put on a page.
-        show: Shows the value that is stored.
+        widget: The editor's widget.
+        show: Shows a stored value.
     """
 
     def __init__(self, widget: QWidget, show: Choose) -> None:
@@ -46,11 +46,11 @@ class Editor:
 
 
 def editor_of(declared: Declaration, choose: Choose) -> Editor:
-    """The editor of a setting.
+    """Create the editor of a setting.
 
     Args:
         declared: The setting.
-        choose: Called with every value that the user chooses.
+        choose: Called with each value that the user sets.
     """
     editor = _editor(declared.kind, choose)
     editor.widget.setAccessibleName(value_text(declared.label))
@@ -106,10 +106,10 @@ def _folder(_kind: FolderKind, choose: Choose) -> Editor:
 
 
 class FolderEditor(QWidget):
-    """A folder in a line, with a button that looks for another one.
+    """Line edit for a folder with a Browse button.
 
     Attributes:
-        line: The folder.
+        line: Path of the folder.
         editor: This, as an editor.
     """
 

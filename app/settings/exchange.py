@@ -1,4 +1,4 @@
-"""What a file of settings would change, checked before anything is changed."""
+"""Validated plan of a settings import."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ translate = QCoreApplication.translate
 
 @dataclass(frozen=True, slots=True)
 class SettingsImport:
-    """What is taken over from a file.
+    """Changes of a settings import.
 
     Attributes:
-        preferences: Choices that are others there, by name.
-        presets: All presets that the user would have.
-        new_chats: What new chats would begin with.
-        changes: All of it, for people; empty where nothing would change.
-        left_out: What isn't taken over, and why, a sentence each.
+        preferences: Changed preferences by name.
+        presets: All presets after the import.
+        new_chats: Defaults of new chats after the import.
+        changes: Descriptions of all changes; empty if there are none.
+        left_out: Sentences about what isn't imported and why.
     """
 
     preferences: Mapping[str, Any]
@@ -45,7 +45,7 @@ class SettingsImport:
 
 
 def settings_of(chosen: Preferences, presets: Presets) -> SettingsFile:
-    """All that is exported of a user's choices."""
+    """Return the preferences that are exported."""
     names = exported_names()
     values = {
         name: declared.kind.write(getattr(chosen, name))
@@ -58,16 +58,16 @@ def settings_of(chosen: Preferences, presets: Presets) -> SettingsFile:
 def plan_import(
     found: SettingsFile, chosen: Preferences, presets: Presets, *, replaces: bool = False
 ) -> SettingsImport:
-    """What a file would change.
+    """Return the changes that importing a file makes.
 
     Args:
-        found: The file.
-        chosen: The choices of now.
-        presets: The presets of now.
-        replaces: The user's other presets go; else they stay beside those of the file.
+        found: Contents of the file.
+        chosen: Current preferences.
+        presets: Current presets.
+        replaces: Whether the file's presets replace all others; else they are merged.
 
     Raises:
-        SettingsFileError: A choice makes no sense.
+        SettingsFileError: A value is invalid.
     """
     values = _values(found.preferences)
     left_out = [
@@ -95,7 +95,7 @@ def plan_import(
 
 
 def _values(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices of a file as the program has them."""
+    """Parse the preferences of a file."""
     values = {}
     for name, value in raw.items():
         try:

@@ -1,4 +1,4 @@
-"""How the Hub is dealt with: the user's choices over those of the environment."""
+"""Hub settings: the user's preferences override the environment."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from medusa_core.api import HubSettings, user_hub_settings, with_cache, with_off
 def hub_settings(
     chosen: Preferences, now: HubSettings | None = None, cache_dir: Path | None = None
 ) -> HubSettings:
-    """How to deal with the Hub.
+    """Return the Hub settings for the user's preferences.
 
     Args:
-        chosen: The user's choices.
-        now: What holds already, token and limits included; None for the environment's.
-        cache_dir: Where downloads go if the user chose no folder; None for where they go now.
+        chosen: The user's preferences.
+        now: Current settings with token and limits; None for the environment's.
+        cache_dir: Download folder unless the user set one; None for the current one.
     """
     default = user_hub_settings()
     known = now or default

@@ -1,4 +1,4 @@
-"""Shows what a file of settings would change, before it does."""
+"""Preview of a settings import."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from medusa_core.api import NOT_EXPORTED
 
 
 class ImportSettingsDialog(QDialog):
-    """A row for each change; nothing is taken over before the user agrees.
+    """Lists the changes of an import, which the user must confirm.
 
     Attributes:
-        table: What changes, from what to what.
-        left_out_label: What is not taken over, and why.
-        import_button: Takes it over.
+        table: Settings with old and new values.
+        left_out_label: What isn't imported, and why.
+        import_button: Confirms the import.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A page of settings, made from their declarations."""
+"""A settings page created from declarations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from app.theme.appearance import Appearance
 
 
 class KeysPage(QWidget):
-    """One row for each setting: its name, its widget, and what it does.
+    """One row per setting: name, editor, and description.
 
     Attributes:
-        editors: The widgets, by the names of their settings.
+        editors: Editors by name of the setting.
     """
 
     def __init__(
@@ -30,13 +30,13 @@ class KeysPage(QWidget):
         appearance: Appearance,
         own: Mapping[str, Editor] | None = None,
     ) -> None:
-        """Make the page.
+        """Create the page.
 
         Args:
-            page: Which settings are on it.
-            store: Holds them.
-            appearance: Sizes.
-            own: Editors of settings whose kind has none, by name.
+            page: Page whose settings are shown.
+            store: Store of the settings.
+            appearance: Theme and sizes.
+            own: Custom editors by name of the setting.
         """
         super().__init__()
         self._store = store
@@ -59,7 +59,7 @@ class KeysPage(QWidget):
         store.changed.connect(self._follow)
 
     def add_row(self, label: str, widget: QWidget, sentence: str) -> None:
-        """Put a row under the others."""
+        """Append a row."""
         row = self.grid.rowCount()
         name = QLabel(label)
         name.setBuddy(widget)

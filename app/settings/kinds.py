@@ -1,4 +1,4 @@
-"""Kinds of settings: what a stored value must look like. No Qt."""
+"""Types of setting values, which validate stored values. No Qt."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ T = TypeVar("T")
 
 
 class SettingKind(Protocol[T]):
-    """What a setting may be."""
+    """Type of a setting's value."""
 
     def read(self, raw: Any) -> T:
-        """A stored value.
+        """Parse a stored value.
 
         Raises:
-            ValueError: It makes no sense.
-            TypeError: It is of another kind.
-            KeyError: It lacks something.
+            ValueError: The value is invalid.
+            TypeError: The value has a wrong type.
+            KeyError: A key is missing.
         """
 
     def write(self, value: T) -> Any:
-        """The value as JSON holds it."""
+        """Convert a value to JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToggleKind:
-    """Yes or no."""
+    """A boolean."""
 
     def read(self, raw: Any) -> bool:
         if not isinstance(raw, bool):
@@ -42,10 +42,10 @@ class ToggleKind:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceKind:
-    """One of a few words.
+    """One of several options.
 
     Attributes:
-        options: Stored word and its label, in the order of the list.
+        options: Stored value and label of each option, in display order.
     """
 
     options: tuple[tuple[str, str], ...]
@@ -64,13 +64,13 @@ class NumberKind:
     """A number in a range.
 
     Attributes:
-        least: The smallest.
-        most: The largest.
-        step: From one to the next.
+        least: Minimum.
+        most: Maximum.
+        step: Step size of the editor.
         suffix: Unit after the number.
-        word_for_least: What the smallest is called; empty for itself.
-        is_brought_back: A number outside becomes the nearest one inside, else it makes no sense.
-        scale: What is shown for 1: 100 for percent.
+        word_for_least: Text shown for the minimum; empty for the number.
+        is_brought_back: Whether numbers out of range are clamped; else they are invalid.
+        scale: Factor of the displayed number, such as 100 for percent.
     """
 
     least: float
@@ -95,10 +95,10 @@ class NumberKind:
 
 @dataclass(frozen=True, slots=True)
 class TextKind:
-    """Words of a certain form.
+    """A text that matches a pattern.
 
     Attributes:
-        pattern: The whole text matches this.
+        pattern: Regular expression for the whole text.
     """
 
     pattern: str = r"[^\0]{0,4096}"
@@ -113,24 +113,24 @@ class TextKind:
 
 
 class FolderKind(TextKind):
-    """A folder; empty for the usual one."""
+    """A folder; empty for the default one."""
 
 
 class FontKind(TextKind):
-    """A font that is installed; empty for the shipped one."""
+    """An installed font; empty for the bundled one."""
 
 
 class DeviceKind(TextKind):
-    """A torch device; empty for the best there is."""
+    """A torch device; empty selects the best one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordKind(Generic[T]):
-    """Something with a form of its own, which no page shows.
+    """A structured value without an editor.
 
     Attributes:
-        from_json: Reads it.
-        as_json: Writes it.
+        from_json: Parses the JSON value.
+        as_json: Converts to a JSON value.
     """
 
     from_json: Callable[[Any], T]

@@ -1,4 +1,4 @@
-"""The page of models: where they compute, rest and come from."""
+"""Settings page of models: device, folders and Hub."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from app.theme.appearance import Appearance
 
 
 class ModelsPage(KeysPage):
-    """Settings of models.
+    """Settings page of models.
 
     Attributes:
-        device_box: What they compute on.
+        device_box: Selector of the compute device.
     """
 
     def __init__(self, store: SettingsStore, appearance: Appearance, token_box: TokenBox) -> None:
-        """Make the page, and look which devices there are.
+        """Create the page and look for devices.
 
         Args:
-            store: Holds the settings.
-            appearance: Sizes.
-            token_box: Who the user is to the Hub.
+            store: Store of the settings.
+            appearance: Theme and sizes.
+            token_box: Editor of the Hub token.
         """
         self.device_box = DeviceBox(lambda device: store.set(device=device))
         super().__init__(SettingsPage.MODELS, store, appearance, {"device": self.device_box.editor})

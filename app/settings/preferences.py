@@ -1,4 +1,4 @@
-"""What the window remembers from one start to the next: every key is declared here, once."""
+"""Preferences of the application: declarations of all keys."""
 
 from __future__ import annotations
 
@@ -48,35 +48,35 @@ def _texts_from(raw: Any) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """The user's choices.
+    """The user's preferences.
 
     Attributes:
         theme: A `ThemeChoice`.
-        zoom: 1.0 for the normal size.
+        zoom: Zoom factor.
         marking: How accepted tokens are marked: `off`, `accepted` or `heads`.
-        has_read_hint: Whether the user has read what this is.
-        model: The model that was loaded last.
-        unload_minutes: Idle time after which a model's memory is given back; 0 for never.
-        models_dir: Where downloads go; empty for the cache that programs share.
-        layers_dir: Folder for layers of models that are larger than memory; empty for the usual.
-        device: What models run on, by torch's name or as a cluster; empty for the best there is.
-        records: Whether the steps of answers are recorded.
-        is_offline: No request may leave.
-        learns: Drafts are learned from answers of conversations that are kept.
-        language: `system` or the code of a language.
-        font_family: Font of all text; empty for the shipped one.
-        restores_window: The window opens where it was.
-        notifies: The desktop says when a long job ends.
-        names_in_notices: It says which one, too.
-        shows_panel: The side panel is open.
-        has_seen_welcome: The page of the first start was shown.
-        has_declined_first_model: The user does without the model of the first start.
+        has_read_hint: Whether the user closed the hint of the empty page.
+        model: The last loaded model.
+        unload_minutes: Idle time until the model is unloaded; 0 for never.
+        models_dir: Download folder; empty for the shared Hugging Face cache.
+        layers_dir: Folder of offloaded layers; empty for the default one.
+        device: Torch device or cluster; empty selects the best device.
+        records: Whether to record the steps of answers.
+        is_offline: Whether all network requests are disabled.
+        learns: Whether saved conversations are added to the draft datastore.
+        language: `system` or a language code.
+        font_family: Font of all text; empty for the bundled one.
+        restores_window: Whether to restore the window's geometry.
+        notifies: Whether to show desktop notifications of completed jobs.
+        names_in_notices: Whether notifications name the job.
+        shows_panel: Whether the side panel is open.
+        has_seen_welcome: Whether the welcome page was shown.
+        has_declined_first_model: Whether the user declined the starter model.
         download_mb_per_s: Speed of the last download; 0 before the first one.
-        seen_version: The version whose news the user knows; empty before the first start.
-        shortcuts: Keys of commands, by their names, where they aren't the usual ones.
-        draft_models: Folders of draft models, by those of the models they draft for.
-        serves: Other programs on this computer may use the model.
-        server_port: Where they find it.
+        seen_version: Version of the last shown release notes; empty before the first start.
+        shortcuts: Changed shortcuts by command name.
+        draft_models: Folders of draft models by folder of the target model.
+        serves: Whether the API server is on.
+        server_port: Port of the API server.
     """
 
     theme: str = setting(
@@ -263,7 +263,7 @@ class Preferences:
 
     @property
     def drafted_model(self) -> ModelChoice:
-        """The model that was loaded last, with the draft model that is remembered for it."""
+        """The last loaded model with its draft model."""
         return self.model.drafted_by(self.draft_models)
 
 
@@ -272,9 +272,9 @@ EFFECTS = frozenset(one.effect for one in DECLARATIONS.values() if one.effect)
 
 
 def load_preferences(folder: Path) -> Preferences:
-    """Read the choices; each that is missing or makes no sense is as at the first start.
+    """Load the preferences; missing or invalid ones get their defaults.
 
-    A file that can't be read at all is set aside, so that nothing of it is written over.
+    An unreadable file is renamed, so that it isn't overwritten.
     """
     path = folder / FILE_NAME
     try:
@@ -295,9 +295,9 @@ def load_preferences(folder: Path) -> Preferences:
 
 
 def save_preferences(preferences: Preferences, folder: Path) -> None:
-    """Write the choices atomically; if the disk is full they are lost, and the window goes on.
+    """Save the preferences atomically; errors of the disk are only logged.
 
-    Keys that this version doesn't know are those of a newer one, and are kept.
+    Unknown keys, which newer versions may have written, are kept.
     """
     path = folder / FILE_NAME
     try:
@@ -311,7 +311,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
 
 
 def _unknown(path: Path) -> dict[str, Any]:
-    """What the file holds beside our keys."""
+    """Return the unknown keys of the file."""
     try:
         saved = read_json(path)
     except CheckpointError:  # there is none yet, or it was damaged since it was read

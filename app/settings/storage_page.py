@@ -1,4 +1,4 @@
-"""The page of files: where they lie, how large they are, what is kept and what leaves."""
+"""Settings page of files: folders, their sizes, export and diagnostics."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.widgets.sizes import on_disk
 
 
 class StoragePage(QWidget):
-    """Settings, a row for each folder, and the diagnostics.
+    """Settings page of files, with a row per folder.
 
     Signals:
-        diagnostics_requested: The user wants to see them.
-        export_requested: Settings are to go into a file.
-        import_requested: Settings are to come out of one.
+        diagnostics_requested: The user wants to open the diagnostics.
+        export_requested: The user wants to export settings.
+        import_requested: The user wants to import settings.
     """
 
     diagnostics_requested = Signal()
@@ -31,12 +31,12 @@ class StoragePage(QWidget):
     import_requested = Signal()
 
     def __init__(self, folders: Mapping[str, Path], keys: QWidget, appearance: Appearance) -> None:
-        """Make the page.
+        """Create the page.
 
         Args:
-            folders: What is listed, by name.
-            keys: The settings of this page.
-            appearance: Sizes.
+            folders: Listed folders by name.
+            keys: Editors of this page's settings.
+            appearance: Theme and sizes.
         """
         super().__init__()
         self.tasks = Tasks(self)
@@ -62,7 +62,7 @@ class StoragePage(QWidget):
         self._grid.setRowStretch(self._grid.rowCount(), 1)
 
     def measure(self) -> None:
-        """Look how large the folders are; the sizes follow."""
+        """Measure the folders in the background and show their sizes."""
         if not self.tasks.is_running:
             self.tasks.start(self._measure())
 
@@ -100,7 +100,7 @@ class StoragePage(QWidget):
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder; what can't be read counts nothing."""
+    """Return the total bytes of files in a folder; unreadable ones are skipped."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:

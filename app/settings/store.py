@@ -20,7 +20,7 @@ Act = Callable[[Preferences], object]
 
 
 class SettingsStore(QObject):
-    """The preferences of the user.
+    """Store of the user's preferences.
 
     Settings flow one way: `set` stores a value and runs its effect, effects and views render from
     `values`, and views report what the user chose to `set`. Setting the stored value again does
@@ -28,10 +28,10 @@ class SettingsStore(QObject):
 
     Attributes:
         values: All preferences.
-        folder: Folder of their file; None saves nothing.
+        folder: Folder of the preferences file; None saves nothing.
 
     Signals:
-        changed: The preference of this name has a new value, which is in effect.
+        changed: A preference (its name) has a new value, which is in effect.
     """
 
     changed = Signal(str)
@@ -39,11 +39,11 @@ class SettingsStore(QObject):
     def __init__(
         self, values: Preferences, folder: Path | None, overrides: Mapping[str, Any] | None = None
     ) -> None:
-        """Hold preferences.
+        """Create the store.
 
         Args:
-            values: What was saved.
-            folder: See above.
+            values: Loaded preferences.
+            folder: Folder of the preferences file; None saves nothing.
             overrides: Values for this run by name, such as those of the command line. They are
                 saved only once the user chooses another value.
         """
@@ -54,7 +54,7 @@ class SettingsStore(QObject):
         self._acts: dict[str, list[Act]] = {}
 
     def set(self, **values: Any) -> None:
-        """Set and save preferences, run the effects of those that are new, emit `changed`."""
+        """Set and save preferences, run the effects of changed ones, emit `changed`."""
         changed = [name for name, value in values.items() if getattr(self.values, name) != value]
         if not changed:
             return
@@ -72,19 +72,19 @@ class SettingsStore(QObject):
         """Run an effect now, and whenever a setting that declares it changes.
 
         Args:
-            effect: Its name in the declarations.
-            act: Called with all preferences. Where several follow, they run in order.
+            effect: Name of the effect in the declarations.
+            act: Called with all preferences; several functions of an effect run in order.
         """
         assert effect in EFFECTS, effect
         self._acts.setdefault(effect, []).append(act)
         act(self.values)
 
     def apply(self, effect: str) -> None:
-        """Run an effect again, because what it acts on has changed."""
+        """Run an effect again after its target has changed."""
         for act in self._acts.get(effect, ()):
             act(self.values)
 
     @property
     def followed(self) -> frozenset[str]:
-        """The effects that something follows."""
+        """Names of the effects with at least one function."""
         return frozenset(self._acts)

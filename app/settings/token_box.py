@@ -1,4 +1,4 @@
-"""The Hub token: kept where all programs look for it, removed, and checked only when asked."""
+"""Editor of the Hub token, stored at Hugging Face's default place."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from medusa_core.errors import MedusaError
 
 
 class TokenBox(QWidget):
-    """Shows whether there is a token, and changes it; the token itself is never shown.
+    """Sets or removes the Hub token, which is never displayed.
 
     Attributes:
-        edit: Takes a token.
-        note: Says whether one is kept, and what the Hub says to it.
+        edit: Field for a new token.
+        note: Whether a token is stored, and the result of its check.
 
     Signals:
-        changed: Another token is kept; empty for none.
+        changed: The stored token changed; empty if removed.
     """
 
     changed = Signal(str)
@@ -55,7 +55,7 @@ class TokenBox(QWidget):
         self._show_state()
 
     def use(self, settings: HubSettings) -> None:
-        """Ask the Hub under other settings from now on."""
+        """Set the Hub settings for checks."""
         self._settings = settings
         self._refresh()
 

@@ -1,1 +1,1 @@
-"""State of the window without widgets: views show it, and tests ask it."""
+"""View-independent state of the window."""

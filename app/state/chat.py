@@ -1,4 +1,4 @@
-"""State of the chat: what is shown, what is being answered, and what is being written."""
+"""State of the chat: shown conversation, pending answers, and draft."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medusa_core.chats.conversation import Answer, Conversation, Turn
 
 
 class ChatPhase(Enum):
-    """What a conversation waits for."""
+    """Phase of a conversation's pending answer."""
 
     IDLE = "idle"
     ANSWERING = "answering"
@@ -22,7 +22,7 @@ class ChatPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message that isn't sent yet."""
+    """An unsent message."""
 
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
@@ -33,7 +33,7 @@ class Draft:
 
 @dataclass(slots=True)
 class _Pending:
-    """An answer under way."""
+    """A pending answer."""
 
     conversation: Conversation
     turn: Turn
@@ -42,22 +42,22 @@ class _Pending:
 
 
 class ChatState(QObject):
-    """The chat of a window. Views show it; the controller changes it as the user wants.
+    """State of a window's chat: rendered by views, changed by the controller.
 
-    Each conversation may have one answer under way, whether it is shown or not.
+    Each conversation, shown or not, may have one pending answer.
 
     Attributes:
-        conversation: The conversation that is shown.
-        draft: What is written for it.
-        queued: What is sent once its answer has ended; None for nothing.
-        lock_reason: Why nothing can be sent any more; empty if it can.
-        stored: Ids of the conversations with a draft of their own; all others share one.
+        conversation: The shown conversation.
+        draft: Its draft.
+        queued: Prompt that is sent after its pending answer; None for none.
+        lock_reason: Why sending is disabled; empty if it is enabled.
+        stored: Ids of conversations with their own draft; all others share one.
 
     Signals:
-        conversation_changed: Another conversation is shown instead of this `Conversation`.
-        phase_changed: `phase` has another value.
-        draft_changed: A draft, shown or not, has another text or other files.
-        queued_changed: `queued` has another value.
+        conversation_changed: Another conversation is shown; the previous `Conversation`.
+        phase_changed: `phase` has changed.
+        draft_changed: Text or files of a draft, shown or not, have changed.
+        queued_changed: `queued` has changed.
     """
 
     conversation_changed = Signal(object)
@@ -76,7 +76,7 @@ class ChatState(QObject):
         self._drafts: dict[str, Draft] = {}  # that aren't shown, by draft id
 
     def show(self, conversation: Conversation) -> None:
-        """Show another conversation; what is queued in the one before becomes its draft."""
+        """Show another conversation; the previous one's queued prompt becomes its draft."""
         pending = (one.conversation for one in self._pending)
         same = (one for one in pending if one.session_id == conversation.session_id)
         self.unqueue()
@@ -90,51 +90,51 @@ class ChatState(QObject):
 
     @property
     def phase(self) -> ChatPhase:
-        """What the shown conversation waits for."""
+        """Phase of the shown conversation."""
         phases = (one.phase for one in self._pending if one.conversation is self.conversation)
         return next(phases, ChatPhase.IDLE)
 
     @property
     def is_busy(self) -> bool:
-        """Whether the shown conversation has an answer under way."""
+        """Whether the shown conversation has a pending answer."""
         return self.phase is not ChatPhase.IDLE
 
     @property
     def pending_answers(self) -> tuple[Answer, ...]:
-        """The answers under way, of all conversations."""
+        """Pending answers of all conversations."""
         return tuple(one.turn.answer for one in self._pending)
 
     @property
     def pending_sessions(self) -> frozenset[str]:
-        """Ids of the conversations that have an answer under way."""
+        """Ids of conversations with a pending answer."""
         return frozenset(one.conversation.session_id for one in self._pending)
 
     def begin(self, turn: Turn, request: Request) -> None:
-        """A turn of the shown conversation waits for its answer."""
+        """Begin to wait for the answer of a turn in the shown conversation."""
         self.stored.add(self.conversation.session_id)
         self._pending.append(_Pending(self.conversation, turn, request))
         self.phase_changed.emit()
 
     def set_phase(self, turn: Turn, phase: ChatPhase) -> None:
-        """Let a turn under way wait for something else."""
+        """Set the phase of a pending answer."""
         for one in self._pending:
             if one.turn is turn:
                 one.phase = phase
         self.phase_changed.emit()
 
     def end(self, turn: Turn) -> None:
-        """The answer of a turn is complete, or will never be."""
+        """End a pending answer, complete or not."""
         self._pending = [one for one in self._pending if one.turn is not turn]
         self.phase_changed.emit()
 
     def stop(self) -> None:
-        """End the answer of the shown conversation; what there is of it stays."""
+        """Stop the pending answer of the shown conversation and keep its text."""
         for one in self._pending:
             if one.conversation is self.conversation:
                 one.request.cancel()
 
     def forget(self, session_id: str) -> None:
-        """Nobody waits for the answers of a conversation any more."""
+        """Drop the pending answers of a conversation."""
         for one in [one for one in self._pending if one.conversation.session_id == session_id]:
             one.request.drop()
             self._pending.remove(one)
@@ -142,7 +142,7 @@ class ChatState(QObject):
         self.phase_changed.emit()
 
     def lock(self, reason: str) -> None:
-        """Send nothing any more; what is written can still be copied."""
+        """Disable sending; the draft can still be copied."""
         self.lock_reason = reason
         self.phase_changed.emit()
 
@@ -150,7 +150,7 @@ class ChatState(QObject):
 
     @property
     def unsent(self) -> Draft:
-        """All that is written and not sent, queued or not."""
+        """All unsent text and files, queued or not."""
         return self.draft if self.queued is None else _joined(self.queued, self.draft, "\n\n")
 
     @property
@@ -178,7 +178,7 @@ class ChatState(QObject):
         self._set_draft(replace(self.draft, attachments=files))
 
     def take_draft(self) -> Draft:
-        """Empty the draft, and return what it was."""
+        """Clear the draft and return its contents."""
         draft = self.draft
         self._set_draft(Draft())
         return draft
@@ -188,19 +188,19 @@ class ChatState(QObject):
         self._replace_draft(session_id, _joined(draft, self._draft_of(session_id), "\n"))
 
     def queue(self) -> None:
-        """Send the draft once the answer has ended, together with what waits already."""
+        """Queue the draft, merged with an already queued message."""
         draft = self.take_draft()
         draft = replace(draft, text=draft.text.strip())
         self._set_queued(draft if self.queued is None else _joined(self.queued, draft, "\n\n"))
 
     def take_queued(self) -> Draft | None:
-        """Remove what is queued, and return it."""
+        """Remove and return the queued message."""
         queued = self.queued
         self._set_queued(None)
         return queued
 
     def unqueue(self) -> None:
-        """Put what is queued back into the draft."""
+        """Move the queued message back into the draft."""
         queued = self.take_queued()
         if queued is not None:
             self.restore(queued)
@@ -239,7 +239,7 @@ class ChatState(QObject):
 
 
 def _joined(first: Draft, second: Draft, gap: str) -> Draft:
-    """One draft of two; texts that are empty are left out."""
+    """Merge two drafts; empty texts are left out."""
     text = first.text if not second.text.strip() else f"{first.text}{gap}{second.text}"
     if not first.text:
         text = second.text

@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 
 class LibraryState(QObject):
-    """What is installed, what is downloaded, and what can be loaded; views show it.
+    """State of installed models, downloads, and loadable models.
 
     Attributes:
-        library: The library; None until it is opened, or where there is none.
-        installed: What is on this computer, as it was listed last.
+        library: The library; None until it is opened, or if there is none.
+        installed: Installed models, as last listed.
         endpoints: The connected machines.
         loaded_model: The model that is loaded.
         tasks: Files that are being imported.
 
     Signals:
         opened: The library (a `Library`) was opened.
-        listed: `installed` was listed again.
-        changed: Other models can be loaded: see `choices`.
+        listed: `installed` was updated.
+        changed: `choices` has changed.
         download_changed: A download (a `DownloadJob`) has made progress or has another state.
-        download_ended: A download is ready, or has failed.
+        download_ended: A download has completed or failed.
         failed: Message and hint (templates with their values) of an error.
     """
 
@@ -126,7 +126,7 @@ class LibraryState(QObject):
         return await library.budget(loaded_model.model_bytes, loaded_model.device)
 
     async def refresh(self) -> None:
-        """List what is installed again.
+        """Update the list of installed models.
 
         Raises:
             MedusaError: The library's folders can't be read.
@@ -153,7 +153,7 @@ class LibraryState(QObject):
         await self.refresh()
 
     async def remove(self, item: Installed) -> int:
-        """Delete a model or take it off the list; returns the bytes that are free again.
+        """Delete a model or remove it from the list; return the freed bytes.
 
         Raises:
             MedusaError: It can't be deleted.
@@ -167,8 +167,8 @@ class LibraryState(QObject):
         """Import a model and load it.
 
         Args:
-            path: Its file or folder.
-            otherwise: Called if it can't be loaded, once the reason is shown.
+            path: File or folder of the model.
+            otherwise: Called after the error is shown if it can't be loaded.
         """
 
         async def work() -> None:
@@ -222,7 +222,7 @@ class LibraryState(QObject):
         return choice.drafted_by(self._draft_models())
 
     def _load_with(self, heads: Path) -> bool:
-        """Load the chosen model with heads, or say why it can't have them."""
+        """Load the selected model with heads, or show why they don't fit."""
         library, choice = self._opened(), self.loaded_model.choice
         here = (*self.installed, *library.built_in())
         model = next((one for one in here if one.path == choice.model_dir), None)

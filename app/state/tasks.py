@@ -17,7 +17,7 @@ class Tasks:
     garbage collector finds it. Here an exception goes to `sys.excepthook` when the task ends.
 
     Args:
-        owner: Once Qt deletes it, its coroutines are cancelled; None for no owner.
+        owner: Qt object; its deletion cancels the coroutines. None for no owner.
     """
 
     def __init__(self, owner: QObject | None = None) -> None:
@@ -51,7 +51,7 @@ class Tasks:
             task.cancel()
 
     async def wait(self) -> None:
-        """Wait until no coroutine runs, those included that others start meanwhile."""
+        """Wait until all coroutines have ended, including those started meanwhile."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 

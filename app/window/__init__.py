@@ -1,1 +1,1 @@
-"""The main window: it joins the rooms, and none of them knows it."""
+"""The main window: connects the other packages, none of which imports it."""

@@ -1,4 +1,4 @@
-"""Builds the application, runs its loop, and ends it cleanly."""
+"""Builds the application, runs its event loop, and shuts it down."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the application is to be built.
+    """Options of the application.
 
     Attributes:
         theme: `system`, `light` or `dark`; None for the user's choice.
         language: `system` or a code; None for the user's choice.
         platform: Qt's platform plugin, or None.
-        is_verbose: Log DEBUG, which holds prompts and answers.
-        open_library: Opens the library of models; None for this user's.
-        is_fresh: Start as a new user's window does, and remember nothing.
-        data_dir: Keeps all files of this user; None for where the system wants them.
-        continues: Open the last conversation, unless the run before crashed.
-        model: Load this model, a file or a folder, instead of the one that was loaded last.
+        is_verbose: Whether to log DEBUG, which includes prompts and answers.
+        open_library: Opens the model library; None for the user's own.
+        is_fresh: Whether to start with defaults and save nothing.
+        data_dir: Folder of all user files; None for the system's folders.
+        continues: Whether to open the last conversation, unless the last run crashed.
+        model: File or folder of the model to load; None for the last one.
     """
 
     theme: str | None = None
@@ -86,14 +86,14 @@ class Options:
 
 
 class Application:
-    """The objects that live as long as the window.
+    """Owns the objects that live as long as the window.
 
     Attributes:
-        bridge: To the engine.
+        bridge: Bridge to the engine.
         loaded_model: State of the model.
         appearance: Theme and zoom.
-        window: What is seen.
-        first_paint: When it was seen first.
+        window: The main window.
+        first_paint: Time of the window's first paint.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class Application:
         window: MainWindow,
         model: Path | None = None,
     ) -> None:
-        """Join the objects.
+        """Connect the objects.
 
         Args:
-            bridge: See above, as for the next three.
-            loaded_model: Has the model to begin with.
-            appearance: Is applied.
-            window: Isn't shown yet.
-            model: Takes the place of the loaded_model's model, where it can be opened.
+            bridge: Bridge to the engine.
+            loaded_model: State of the model, with the initial model selected.
+            appearance: Theme and zoom, which are applied.
+            window: The main window, not shown yet.
+            model: Model to load instead of the initial one, if it can be opened.
         """
         self.bridge = bridge
         self.loaded_model = loaded_model
@@ -128,7 +128,7 @@ class Application:
         self.window.show()
 
     def close(self) -> None:
-        """Hide the window, then end the engine, which may have a step to finish."""
+        """Hide the window, then stop the engine after its current step."""
         self.window.hide()
         self.bridge.close()
 
@@ -147,7 +147,7 @@ AfterPaint = Callable[[Application], Coroutine[None, None, int]]
 
 
 def build(options: Options) -> Application:
-    """Make all objects of the application; nothing is shown or started yet."""
+    """Create all objects of the application without showing or starting them."""
     where = places(options.data_dir)
     preferences = Preferences() if options.is_fresh else load_preferences(where.config)
     overrides = {"language": options.language} if options.language else {}
@@ -184,10 +184,10 @@ def build(options: Options) -> Application:
 
 
 def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
-    """Makes a server; what speaks HTTP is imported when it is turned on.
+    """Create the API server; its HTTP libraries are imported only here.
 
     Raises:
-        MissingExtraError: It isn't installed.
+        MissingExtraError: The server's packages aren't installed.
     """
     from medusa_core.api import SERVER_EXTRA
 
@@ -198,7 +198,7 @@ def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> Runni
 
 
 def _library_opener(where: Places) -> OpenLibrary:
-    """Opens the library of this user."""
+    """Return a function that opens the user's model library."""
 
     def open_library() -> Library:
         from medusa_core.api import Library, user_hub_settings
@@ -213,8 +213,8 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     """Run the application.
 
     Args:
-        options: How it is built.
-        work: What is done with it; None serves the user until the window is closed.
+        options: Options of the application.
+        work: Run after the first paint; None runs until the window is closed.
 
     Returns:
         The exit code.
@@ -258,7 +258,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
 
 
 def _listed_for_others(application: Application, where: Places) -> RunningFile:
-    """Let `medusa ps` see what the window has loaded, and where programs reach it."""
+    """Publish the loaded model and the server's address for `medusa ps`."""
     from medusa_core.api import RunningFile
 
     file = RunningFile(where.running, "window")
@@ -270,9 +270,9 @@ def _listed_for_others(application: Application, where: Places) -> RunningFile:
 
 
 def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) -> None:
-    """Open the last conversation if that is wanted; after a crash offer it only.
+    """Open the last conversation if configured; after a crash, only offer to.
 
-    What was open may be what made the window hang: opened by itself, it would do so again.
+    The conversation may have caused the crash, and would cause it again.
     """
     if has_crashed:
         history = window.history
@@ -285,7 +285,7 @@ def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) 
 
 
 def _raise_other(instance: SingleInstance, model: Path | None) -> int:
-    """Show the window that is open already; says so where it doesn't answer."""
+    """Raise the window of a running instance; log an error if it doesn't respond."""
     if instance.raise_other(model):
         log.info("the window that is open already is shown")
         return 0

@@ -1,4 +1,4 @@
-"""What settings do: each effect runs at the start and whenever one of its settings changes."""
+"""Effects of settings, run at startup and when one of their settings changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUNNING = (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING)
 
 
 def apply_appearance(settings: SettingsStore, appearance: Appearance) -> None:
-    """Let the looks follow the settings; widgets that are made afterwards have them at once."""
+    """Apply the appearance settings to existing and later widgets."""
     settings.follow(
         "appearance",
         lambda now: appearance.use(ThemeChoice(now.theme), zoom=now.zoom, family=now.font_family),
@@ -39,7 +39,7 @@ def apply_appearance(settings: SettingsStore, appearance: Appearance) -> None:
 def apply_to_chat(
     settings: SettingsStore, page: ChatPage, chat: ChatController, commands: CommandTable
 ) -> None:
-    """Let the chat and its keys follow the settings, and store what is chosen in the chat."""
+    """Connect chat and shortcuts to the settings, in both directions."""
     page.header.recording_chosen.connect(lambda on: settings.set(records=on))
     page.strip.marking_chosen.connect(lambda marking: settings.set(marking=marking.value))
     page.panel_wanted.connect(lambda is_open: settings.set(shows_panel=is_open))
@@ -57,7 +57,7 @@ def apply_to_chat(
 
 
 def apply_to_server(settings: SettingsStore, server: ServerSwitch) -> None:
-    """Let other programs use the model if that is wanted; the engine has started."""
+    """Start or stop the server by the settings; the engine must be running."""
     settings.follow(
         "server",
         lambda now: server.turn_on(int(now.server_port)) if now.serves else server.turn_off(),
@@ -65,7 +65,7 @@ def apply_to_server(settings: SettingsStore, server: ServerSwitch) -> None:
 
 
 class ModelEffects(QObject):
-    """Lets the model, the library and its downloads follow the settings."""
+    """Applies settings to the model, the library and its downloads."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class ModelEffects(QObject):
         models: LibraryState,
         layers_dir: Callable[[], Path],
     ) -> None:
-        """Begin.
+        """Connect the effects.
 
         Args:
             settings: The settings.
             loaded_model: The model.
             models: Opens the library.
-            layers_dir: The folder for layers of models that are larger than memory.
+            layers_dir: Default folder of offloaded layers.
         """
         super().__init__()
         self._settings, self._loaded_model, self._models = settings, loaded_model, models
@@ -101,7 +101,7 @@ class ModelEffects(QObject):
         self._settings.apply("hub")
 
     def _remember_model(self) -> None:
-        """Load this model at the next start, and draft for it with the same draft model."""
+        """Remember the model and its draft model for the next start."""
         choice = self._loaded_model.choice
         if choice.remote is not None:
             self._settings.set(model=choice)
@@ -113,7 +113,7 @@ class ModelEffects(QObject):
         self._settings.set(model=choice, draft_models=drafts)
 
     def _use_layers_dir(self) -> None:
-        """An offloaded model reads its layers from this folder, where they are written anew."""
+        """Move the layers of an offloaded model to this folder."""
         if (library := self._models.library) is not None:
             library.layers_dir = self._layers_dir()
         self._loaded_model.move_layers(self._layers_dir())
@@ -126,7 +126,7 @@ class ModelEffects(QObject):
             self._control_downloads(library)
 
     def _control_downloads(self, library: Library) -> None:
-        """Downloads run while the Hub may be asked, and wait while it may not."""
+        """Pause downloads in offline mode, else resume them."""
         downloads = library.downloads
         if library.settings.is_offline:
             running = [job.id for job in downloads.jobs if job.state in _RUNNING]

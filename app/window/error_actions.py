@@ -1,4 +1,4 @@
-"""What can be done about a failure, as buttons on its card."""
+"""Action buttons on error cards."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _LACKS_MEMORY = ("OutOfMemoryError", "PlanError")
 
 
 class ErrorActions(QObject):
-    """Puts buttons on the cards of failures that something can be done about.
+    """Adds buttons to the cards of failures that have a remedy.
 
     Signals:
-        restart_requested: The application is to save everything and start again.
+        restart_requested: The user wants to restart the application.
     """
 
     restart_requested = Signal()
@@ -49,10 +49,10 @@ class ErrorActions(QObject):
         """Begin.
 
         Args:
-            errors: Shows the failures.
-            loaded_model: Loads what has room.
-            settings: Say where models compute.
-            layers_dir: Where layers of an offloaded model would be.
+            errors: Board of the error cards.
+            loaded_model: Loads a model that fits.
+            settings: Settings with the compute device.
+            layers_dir: Folder of offloaded layers.
         """
         super().__init__()
         self._errors, self._loaded_model, self._settings = errors, loaded_model, settings
@@ -61,7 +61,7 @@ class ErrorActions(QObject):
         errors.failure_shown.connect(self.offer)
 
     def offer(self, card: ErrorCard, failed: Failed) -> None:
-        """Put on a card what helps against its failure."""
+        """Add the remedies of a failure to its card."""
         if isinstance(failed, EngineLost):
             card.add_action(self.tr("Save and restart"), self.restart_requested.emit)
         elif failed.kind in _LACKS_MEMORY:
@@ -70,11 +70,11 @@ class ErrorActions(QObject):
     def report_crash(
         self, open_last: Callable[[], object] | None, diagnose: Callable[[], object]
     ) -> None:
-        """The last run had no clean end: say so, and offer to go on or to look why.
+        """Report that the last run crashed; offer to resume or to diagnose.
 
         Args:
-            open_last: Opens the last conversation; None where none is kept.
-            diagnose: Shows the diagnostics.
+            open_last: Opens the last conversation; None without a history.
+            diagnose: Opens the diagnostics.
         """
         card = self._errors.show_error(
             self.tr("Medusa Chat didn't end properly last time."),

@@ -1,4 +1,4 @@
-"""The model of the first start, where no installer has fetched it: offered once."""
+"""Offer of the starter model, once, if the installer hasn't downloaded it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from medusa_core.loading.choice import first_choice
 
 
 class FirstModel(QObject):
-    """Offers the model above the composer, and fetches it while the user goes on.
+    """Offers the starter model and downloads it in the background.
 
     Attributes:
-        card: What is shown; None while nothing is.
+        card: The shown card; None if none is shown.
 
     Signals:
         models_requested: The user wants the model manager.
@@ -44,14 +44,14 @@ class FirstModel(QObject):
         settings: SettingsStore,
         appearance: Appearance,
     ) -> None:
-        """Offer nothing yet.
+        """Create the controller without showing an offer.
 
         Args:
-            page: Shows the offer.
-            chat: Isn't disturbed while an answer is written.
+            page: Page that shows the offer.
+            chat: Its answers aren't interrupted by loading.
             loaded_model: Loads the model.
-            settings: Say whether it was declined.
-            appearance: Sizes.
+            settings: Settings that store whether it was declined.
+            appearance: Theme and sizes.
         """
         super().__init__()
         self._page, self._chat, self._loaded_model = page, chat, loaded_model
@@ -62,7 +62,7 @@ class FirstModel(QObject):
         self._arrived.connect(self._show_progress, Qt.ConnectionType.QueuedConnection)
 
     def offer_once(self) -> None:
-        """Offer it to who chats with the demo model and hasn't declined."""
+        """Show the offer if the demo model is loaded and the user hasn't declined."""
         from medusa_core.api import is_first_model_offered
 
         values = self._settings.values
@@ -71,7 +71,7 @@ class FirstModel(QObject):
             self.offer()
 
     def command(self) -> AppCommand:
-        """What gets it later: for who has declined, or lost it."""
+        """Return the command that shows the offer again."""
         words = self.tr("Chat with {0}").format(FIRST_MODEL_NAME)
         return AppCommand("first-model", words, Section.APPLICATION, self._bring)
 
@@ -90,7 +90,7 @@ class FirstModel(QObject):
         self._page.add_card(card)
 
     def fetch(self) -> None:
-        """Fetch it in the background."""
+        """Download the model in the background."""
         if self.card is not None and self._settings.values.is_offline:
             self.card.show_problem(self.tr("Offline mode is on: nothing is fetched."))
             return
@@ -98,7 +98,7 @@ class FirstModel(QObject):
         self._tasks.start(self._fetch(self._stop))
 
     def stop(self) -> None:
-        """End the download; what has come is thrown away."""
+        """Cancel the download and delete its partial files."""
         self._stop.set()
 
     async def _fetch(self, stop: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""Where the window was, how large, and what was open: kept for the next start."""
+"""Saved geometry and panels of the window."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Panels = Mapping[str, tuple[Callable[[], bool], Callable[[], object]]]
 
 
 class WindowState:
-    """Keeps and restores a window.
+    """Saves and restores the state of a window.
 
-    What a newer version wrote and this one can't read is left as it was.
+    State of a newer version that can't be read isn't overwritten.
     """
 
     def __init__(self, window: QMainWindow, folder: Path, panels: Panels) -> None:
@@ -39,7 +39,7 @@ class WindowState:
         self._panels = panels
 
     def save(self) -> None:
-        """Keep how the window is now; on a disk that can't be written nothing is kept."""
+        """Save the state; ignored if the disk isn't writable."""
         saved = {
             "geometry": _text(self._window.saveGeometry()),
             "docks": _text(self._window.saveState()),
@@ -57,7 +57,7 @@ class WindowState:
             log.warning("%s can't be written: %s", self._path, error)
 
     def restore(self) -> None:
-        """Make the window as it was; what makes no sense changes nothing."""
+        """Restore the state; invalid values are ignored."""
         try:
             saved = read_json(self._path) if self._path.exists() else {}
         except (CheckpointError, OSError) as error:
@@ -78,7 +78,7 @@ class WindowState:
         self._come_on_screen()
 
     def _come_on_screen(self) -> None:
-        """A screen may be gone: the title must be where a mouse gets it."""
+        """Move the window onto a screen if its title bar is off-screen."""
         frame = self._window.frameGeometry()
         screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
         title = QRect(frame.x(), frame.y(), frame.width(), _LEAST_SEEN)

@@ -1,4 +1,4 @@
-"""Says by the desktop what has ended while the user looks elsewhere."""
+"""Desktop notifications of completed jobs while the window is inactive."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LONG_ANSWER_S = 20.0
 
 
 class JobNotices(QObject):
-    """Makes a notification of what ends: long answers, batches, downloads, trainings.
+    """Notifies about completed long answers, batches, downloads and trainings.
 
-    What it is about is named only if the user allows that.
+    Names of conversations and files are included only if the user allows it.
 
     Attributes:
         notifier: Shows them.
@@ -37,13 +37,13 @@ class JobNotices(QObject):
     def __init__(
         self, window: QWidget, settings: SettingsStore, chat: ChatController, models: LibraryState
     ) -> None:
-        """Begin.
+        """Connect to the jobs.
 
         Args:
-            window: Notifications are shown while another one is active.
-            settings: Say whether to notify, and what may be named.
-            chat: Whose answers are notified.
-            models: Whose downloads are.
+            window: Notifications are shown only while it is inactive.
+            settings: Settings of notifications.
+            chat: Source of answers.
+            models: Source of downloads.
         """
         super().__init__(window)
         self._settings = settings
@@ -61,14 +61,14 @@ class JobNotices(QObject):
         self._tell(title, title_of((conversation.turns or (turn,))[0].prompt.text))
 
     def batch_ended(self, job: BatchJob) -> None:
-        """A batch is done, or has failed."""
+        """Notify that a batch is done or has failed."""
         spec, state = job.spec, job.state()
         is_done = state.stage == "done"
         title = self.tr("A batch is done") if is_done else self.tr("A batch has stopped")
         self._tell(title, "" if spec is None else Path(spec.out).name)
 
     def training_ended(self, run: HeadsTraining) -> None:
-        """A training is done, or has failed."""
+        """Notify that a training is done or has failed."""
         is_done = run.progress().stage == "done"
         title = self.tr("Heads are trained") if is_done else self.tr("A training has stopped")
         self._tell(title, run.out.name)

@@ -1,4 +1,4 @@
-"""Asks which model to load, or whether."""
+"""Dialogs that ask whether to load a model."""
 
 from __future__ import annotations
 

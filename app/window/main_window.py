@@ -1,4 +1,4 @@
-"""The main window: it makes its parts, joins them, and remembers how it was left."""
+"""The main window: creates and connects its parts, and saves its state."""
 
 from __future__ import annotations
 
@@ -66,34 +66,34 @@ class MainWindow(QMainWindow):
     Args:
         settings: The user's choices.
         open_library: Opens the library when it is needed first; None offers none.
-        places: Where this user's files lie; None keeps nothing of the window.
-        history: Where conversations are kept; None keeps none, and lists none.
-        datastore_dir: Where drafts learn from what is kept; None for nowhere.
-        make_server: Makes what lets other programs use the model; None lets nobody.
+        places: Folders of the user's files; None saves nothing.
+        history: Stores conversations; None saves and lists none.
+        datastore_dir: Folder of the draft datastore; None for none.
+        make_server: Creates the API server; None for no server.
 
     Attributes:
-        page: Its widgets.
-        chat: Leads the conversation.
-        insight: Shows how answers came to be.
+        page: The chat's widgets.
+        chat: Controller of the conversation.
+        insight: Inspects the decoding steps of answers.
         loaded_model: State of the model.
-        memory: Says what it runs on, and how much memory that has.
+        memory: Shows the device and its memory.
         settings: The user's choices.
-        models: The models that can be changed to.
-        commands: All that can be done, with its keys.
+        models: The available models.
+        commands: Commands with their shortcuts.
         sidebar: The list of conversations.
-        history: Keeps them; None where nothing is kept, as for those below.
-        titles: Asks the model what they are about.
-        learned: What drafts learn from them.
-        server: Lets other programs use the model; None where it can't be.
-        pages: Settings, model manager and what else is around the chat.
-        error_actions: What helps against failures.
-        first_model: Offers the model of the first start where it isn't here.
-        proposal: Proposes a good model to who chats with a very small one.
-        notices: Says what has ended while the user looks elsewhere.
-        wants_restart: The application is to start again once the window is closed.
+        history: Stores conversations; None without history, like the next two.
+        titles: Generates titles of conversations.
+        learned: Draft datastore of saved conversations.
+        server: Switch of the API server; None if unavailable.
+        pages: Dialogs and panels such as settings and model manager.
+        error_actions: Remedies on error cards.
+        first_model: Offers the starter model if it isn't installed.
+        proposal: Proposes a better model while a very small one is loaded.
+        notices: Desktop notifications.
+        wants_restart: Whether to restart the application after closing.
 
     Signals:
-        closed: The user is done.
+        closed: The window was closed.
     """
 
     closed = Signal()
@@ -183,23 +183,23 @@ class MainWindow(QMainWindow):
             self.chat.errors.show_error(presets.trouble.message, presets.trouble.hint)
 
     def restore(self) -> None:
-        """Put the window where it was, if that is wanted."""
+        """Restore the window's geometry if configured."""
         if self._state is not None and self.settings.values.restores_window:
             self._state.restore()
             self.page.composer.setFocus()  # which panels that are opened take
 
     def serve(self) -> None:
-        """Let other programs use the model, if that is wanted; the engine has started."""
+        """Start the API server if configured; the engine must be running."""
         if self.server is not None:
             apply_to_server(self.settings, self.server)
 
     def restart(self) -> None:
-        """Close the window, which saves everything, and start the application again."""
+        """Close the window and restart the application."""
         self.wants_restart = True
         self.close()
 
     def come_to_front(self) -> None:
-        """Show the window above the others."""
+        """Raise the window."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.show()
         self.raise_()
@@ -224,7 +224,7 @@ class MainWindow(QMainWindow):
             )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """What is typed in a panel that doesn't take texts goes to where one writes, too."""
+        """Redirect text typed in a panel without text fields to the composer."""
         if types_text(event):
             self.page.keyPressEvent(event)
         else:
@@ -253,7 +253,7 @@ class MainWindow(QMainWindow):
         self.closed.emit()
 
     def _keep(self, history: History, datastore_dir: Path | None) -> None:
-        """Keep what is said from now on, and list what was said before."""
+        """Save new messages to the history and list earlier conversations."""
         self.history = history_controller = HistoryController(self.chat, self.sidebar, history)
         self._saved_settings = SavedSettings(
             self.chat, self.page.settings_panel, history_controller
@@ -305,13 +305,13 @@ class MainWindow(QMainWindow):
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
     def _focus_message(self) -> None:
-        """A model is loaded: one writes next, unless one writes elsewhere already."""
+        """Focus the composer after loading, unless another text field has the focus."""
         focused = self.focusWidget()
         if not isinstance(focused, QLineEdit | QPlainTextEdit | QTextEdit):
             self.page.composer.setFocus()
 
     def _panels(self) -> Panels:
-        """The panels by name: whether each is open, and what opens it."""
+        """Panels by name: whether each is open, and the function that opens it."""
         names = [page.name for page in all_pages().values() if page.is_panel]
         return {
             name: (partial(self.insight.is_open, name), partial(self.pages.open, name))
@@ -324,5 +324,5 @@ class MainWindow(QMainWindow):
 
 
 def _place_and_name(choice: ModelChoice) -> tuple[str, str]:
-    """Models of this computer first, then each other machine's."""
+    """Sort key of models: local ones first, then by machine."""
     return "" if choice.remote is None else choice.note, choice.name.casefold()

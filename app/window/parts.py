@@ -1,4 +1,4 @@
-"""The parts of the window, of which its commands and pages give their widgets what they need."""
+"""The objects of the window that commands and pages use."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from medusa_core.api import Places, places
 
 @dataclass(frozen=True, slots=True)
 class WindowParts:
-    """What the window is made of.
+    """Objects of the window.
 
     Attributes:
-        window: The window itself, as a widget: dialogs stand above it.
+        window: Parent widget of dialogs.
         appearance: Theme and sizes.
         settings: The user's choices.
         loaded_model: State of the model.
-        models: The models that can be changed to.
+        models: The available models.
         page: The chat's widgets.
-        chat: Leads the conversation.
-        insight: Shows how answers came to be.
-        history: Keeps conversations; None where nothing is kept.
-        commands: All that can be done, with its keys.
-        notices: Says what has ended while the user looks elsewhere.
+        chat: Controller of the conversation.
+        insight: Inspects the decoding steps of answers.
+        history: Stores conversations; None without history.
+        commands: Commands with their shortcuts.
+        notices: Desktop notifications.
         proposal: Proposes and downloads a model.
         exchange: Exports and imports settings.
-        places: Where this user's files lie; None keeps nothing of the window.
-        server: Lets other programs use the model; None where it can't be.
+        places: Folders of the user's files; None saves nothing.
+        server: Switch of the API server; None if unavailable.
     """
 
     window: QWidget
@@ -63,11 +63,11 @@ class WindowParts:
 
     @property
     def folders(self) -> Places:
-        """Where files lie: this user's, or the system's usual folders where nothing is kept."""
+        """Folders of the user's files; the system's defaults if nothing is saved."""
         return self.places or places()
 
     @property
     def layers_dir(self) -> Path:
-        """The folder for layers of models that are larger than memory."""
+        """Folder of offloaded layers."""
         chosen = self.settings.values.layers_dir
         return Path(chosen) if chosen else self.folders.layers

@@ -50,7 +50,7 @@ class Proposal(QObject):
             page: Shows the proposal.
             models: Opens the library.
             loaded_model: Loads the model.
-            settings: Remember how fast downloads were.
+            settings: Settings that store the download speed.
             appearance: Sizes.
         """
         super().__init__()

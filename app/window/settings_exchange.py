@@ -1,4 +1,4 @@
-"""Settings and presets into a file, and out of one."""
+"""Export and import of settings and presets."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NAME, _BEFORE = "medusa-chat-settings.json", "settings-before-import.json"
 
 
 class SettingsExchange(QObject):
-    """Exports and imports all settings and presets; an import can be taken back.
+    """Exports and imports all settings and presets; an import can be undone.
 
     Attributes:
-        dialog: Shows what an import would change; None before one was asked for.
+        dialog: Preview of an import; None before the first one.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class SettingsExchange(QObject):
         presets: Presets,
         appearance: Appearance,
     ) -> None:
-        """Begin.
+        """Create the controller.
 
         Args:
-            window: Dialogs stand above it.
-            page: Shows what came of it.
-            settings: What is exported and changed.
-            presets: The same.
-            appearance: Sizes.
+            window: Parent widget of dialogs.
+            page: Page that shows the result.
+            settings: Settings to export and import.
+            presets: Presets to export and import.
+            appearance: Theme and sizes.
         """
         super().__init__(window)
         self._window, self._page, self._appearance = window, page, appearance
@@ -57,19 +57,19 @@ class SettingsExchange(QObject):
         self.dialog: ImportSettingsDialog | None = None
 
     def ask_to_export(self) -> None:
-        """Ask where settings go, and write them."""
+        """Ask for a file and export the settings to it."""
         title = self.tr("Export settings")
         path, _ = choose_save_path(self._window, title, _NAME, self.tr(FILES))
         if path is not None and self.export_to(path):
             self._say(self.tr("Settings and presets are in {0}.").format(path), NOT_EXPORTED)
 
     def ask_to_import(self) -> None:
-        """Ask for a file of settings, and show what it would change."""
+        """Ask for a settings file and preview its changes."""
         if path := choose_file(self._window, self.tr("Import settings"), self.tr(FILES)):
             self.offer(path)
 
     def export_to(self, path: Path) -> bool:
-        """Write settings to a file; False, and told, where that fails."""
+        """Export settings to a file; show the error and return False on failure."""
         try:
             write_settings_file(settings_of(self._settings.values, self._presets), path)
         except MedusaError as error:
@@ -78,7 +78,7 @@ class SettingsExchange(QObject):
         return True
 
     def offer(self, path: Path) -> None:
-        """Show what a file would change; it does once the user agrees."""
+        """Preview the changes of a file, and import it once the user confirms."""
         planned = self._planned(path)
         if planned is None:
             return
@@ -96,7 +96,7 @@ class SettingsExchange(QObject):
             return None
 
     def _import(self, planned: SettingsImport) -> None:
-        """Save what is there, then take over what was shown."""
+        """Back up the current settings, then import the previewed ones."""
         folder = self._settings.folder
         before = None if folder is None else folder / _BEFORE
         if before is not None and not self.export_to(before):
@@ -112,7 +112,7 @@ class SettingsExchange(QObject):
             self._say(self.tr("The settings are as they were before the import."), "")
 
     def _take(self, planned: SettingsImport) -> bool:
-        """Take presets over, then choices, which can't fail; False, and told, where that fails."""
+        """Import presets, then settings; show the error and return False on failure."""
         try:
             self._presets.replace_own(planned.presets, planned.new_chats)
         except MedusaError as error:

@@ -1,1 +1,1 @@
-"""All that can be done in the window, as one table: for keys, menus and the palette."""
+"""The table of the window's commands for shortcuts, menus and the palette."""

@@ -1,4 +1,4 @@
-"""Something that the user can do."""
+"""A command of the window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeySequence
 
 
 class Section(Enum):
-    """What a command is about."""
+    """Section of a command in lists."""
 
     CHAT = "chat"
     VIEW = "view"
@@ -21,15 +21,15 @@ class Section(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AppCommand:
-    """Something that the user can do.
+    """A command of the window.
 
     Attributes:
-        name: Names it in preferences.
-        label: Names it for people.
-        section: What it is about.
-        run: Does it.
-        keys: Usual keys, as `Ctrl+N`; several for several ways.
-        menu: Its place in the window's menu, a line between the hundreds; 0 leaves it out.
+        name: Key in preferences.
+        label: Display name.
+        section: Section in lists.
+        run: Executes the command.
+        keys: Default shortcuts, such as `Ctrl+N`.
+        menu: Position in the window's menu, hundreds are separated; 0 leaves it out.
     """
 
     name: str
@@ -41,11 +41,11 @@ class AppCommand:
 
 
 def standard(key: QKeySequence.StandardKey, *others: str) -> tuple[str, ...]:
-    """The keys that this system uses for something, and others."""
+    """Return the platform's standard shortcuts of an action, and further ones."""
     default = [one.toString() for one in QKeySequence.keyBindings(key)]
     return tuple(dict.fromkeys((*filter(_is_typed, default), *others)))
 
 
 def _is_typed(keys: str) -> bool:
-    """Not one of the keys that only some keyboards have, such as one named New."""
+    """Whether a shortcut can be typed on every keyboard, unlike a key named New."""
     return "+" in keys or bool(re.fullmatch(r"F\d+|Esc", keys))

@@ -1,4 +1,4 @@
-"""The palette: type a few letters of what you want, press Enter."""
+"""The command palette: searches commands, models and conversations."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 
 class Palette(QDialog):
-    """Finds commands, models and whatever else providers know.
+    """Searches the entries of all providers.
 
     Attributes:
-        edit: What is looked for.
-        list: What was found.
+        edit: Search field.
+        list: Search results.
         entries: The rows, in order.
     """
 
     def __init__(
         self, appearance: Appearance, parent: QWidget, providers: Sequence[Provider]
     ) -> None:
-        """Make it.
+        """Create the palette.
 
         Args:
-            appearance: Sizes.
-            parent: The window.
-            providers: Asked for entries, in this order.
+            appearance: Theme and sizes.
+            parent: Parent window.
+            providers: Functions that return entries, in display order.
         """
         # Not a popup, which screen readers are never told of.
         super().__init__(parent, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
@@ -71,7 +71,7 @@ class Palette(QDialog):
         self.list.itemSelectionChanged.connect(self._say_row)
 
     def open_over(self, window: QWidget) -> None:
-        """Show it in the upper middle of a window."""
+        """Show the palette at the top centre of a window."""
         scale = self._appearance.scale
         width = min(scale.px(40), window.width() - scale.px(4))
         self.resize(width, min(scale.px(28), window.height() - scale.px(6)))
@@ -109,7 +109,7 @@ class Palette(QDialog):
             self._say_row()
 
     def _say_row(self) -> None:
-        """Read aloud what Enter would do: the list never has the focus."""
+        """Announce the current row to screen readers, as the list never has the focus."""
         row = self.list.currentRow()
         if self.isVisible() and 0 <= row < len(self.entries):
             entry = self.entries[row]
@@ -124,7 +124,7 @@ class Palette(QDialog):
 
 
 def command_entries(table: CommandTable, words: str) -> Sequence[Entry]:
-    """All commands, but the one that opens the palette."""
+    """Return entries for all commands except the palette's own."""
     entries = [
         Entry(one.label, table.action(one.name).trigger, table.shown_keys(one.name))
         for one in table.commands
@@ -134,7 +134,7 @@ def command_entries(table: CommandTable, words: str) -> Sequence[Entry]:
 
 
 def model_entries(models: LibraryState, words: str) -> Sequence[Entry]:
-    """The models that can be loaded."""
+    """Return entries for the models that can be loaded."""
     kind = QCoreApplication.translate("Palette", "Model")
     entries = [
         Entry(

@@ -1,4 +1,4 @@
-"""The page of keys: which command has which, others, and the usual ones again."""
+"""Settings page of shortcuts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from app.window.commands.table import CommandTable
 
 
 class ShortcutsPage(QWidget):
-    """All commands with their keys.
+    """Table of all commands and their shortcuts.
 
     Attributes:
-        table: A row each.
-        edit: Takes other keys for the chosen one.
-        note: Says whose keys those are already.
-        shown: The commands of the rows.
+        table: One row per command.
+        edit: Records a new shortcut for the selected command.
+        note: Names other commands with the same shortcut.
+        shown: Commands of the rows.
     """
 
     def __init__(self, commands: CommandTable) -> None:
@@ -53,7 +53,7 @@ class ShortcutsPage(QWidget):
 
     @property
     def chosen(self) -> AppCommand | None:
-        """The command whose keys are changed."""
+        """The selected command."""
         row = self.table.currentRow()
         return self.shown[row] if 0 <= row < len(self.shown) else None
 

@@ -1,4 +1,4 @@
-"""The table of commands: each is an action of the window, under keys that the user may change."""
+"""The table of commands, each a window action with customizable shortcuts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _PORTABLE = QKeySequence.SequenceFormat.PortableText
 
 
 class CommandTable(QObject):
-    """Commands by their names.
+    """Commands by name.
 
     Keys that aren't the default ones are a setting: `choose_keys` and the resets emit what that is
     to be, and `use_keys` puts it into effect.
 
     Signals:
-        keys_chosen: The user wants these keys (a mapping by name) instead of the default ones.
-        keys_changed: Commands have other keys.
+        keys_chosen: The user changed shortcuts (a mapping by command name).
+        keys_changed: Shortcuts have changed.
     """
 
     keys_chosen = Signal(object)
     keys_changed = Signal()
 
     def __init__(self, window: QWidget) -> None:
-        """Begin without commands; they have default keys.
+        """Create an empty table with default shortcuts.
 
         Args:
-            window: Hears the keys.
+            window: Window that receives the shortcuts.
         """
         super().__init__(window)
         self._window = window
@@ -48,7 +48,7 @@ class CommandTable(QObject):
         return tuple(self._commands.values())
 
     def add(self, commands: Iterable[AppCommand]) -> None:
-        """Take commands into the table; a name that is there already is an error."""
+        """Add commands; names must be unique."""
         for command in commands:
             assert command.name not in self._commands, command.name
             self._commands[command.name] = command
@@ -59,28 +59,28 @@ class CommandTable(QObject):
             self._give_keys(command)
 
     def action(self, name: str) -> QAction:
-        """The action of a command, for menus and buttons."""
+        """Return the action of a command, for menus and buttons."""
         return self._actions[name]
 
     def menu(self) -> list[QAction | None]:
-        """The actions of the window's menu, with None for a line between."""
+        """Return the actions of the window's menu; None is a separator."""
         found = sorted((one.menu, one.name) for one in self._commands.values() if one.menu)
         groups = groupby(found, key=lambda place: place[0] // 100)
         parts = [[self._actions[name] for _, name in group] for _, group in groups]
         return [action for part in parts for action in (None, *part)][1:]
 
     def keys(self, name: str) -> str:
-        """The keys of a command, as `Ctrl+N; F2`; empty where it has none."""
+        """Return the shortcuts of a command, such as `Ctrl+N; F2`; empty if none."""
         default = "; ".join(self._commands[name].keys)
         return self._chosen.get(name, default)
 
     def shown_keys(self, name: str) -> str:
-        """The first of its keys, as this system writes them."""
+        """Return the first shortcut in the platform's notation."""
         sequences = self._actions[name].shortcuts()
         return sequences[0].toString(QKeySequence.SequenceFormat.NativeText) if sequences else ""
 
     def choose_keys(self, name: str, keys: str) -> None:
-        """Give a command other keys; whoever had one of them loses it."""
+        """Set the shortcuts of a command; remove them from other commands."""
         wanted, chosen = set(_sequences(keys)), {name: keys}
         for other in self.holders(name, keys):
             left = [one for one in _sequences(self.keys(other.name)) if one not in wanted]
@@ -91,7 +91,7 @@ class CommandTable(QObject):
         )
 
     def holders(self, name: str, keys: str) -> tuple[AppCommand, ...]:
-        """The other commands that have one of these keys."""
+        """Return the other commands that have one of these shortcuts."""
         wanted = set(_sequences(keys))
         return tuple(
             one
@@ -100,13 +100,13 @@ class CommandTable(QObject):
         )
 
     def reset(self, name: str) -> None:
-        """Give a command its usual keys again."""
+        """Reset the shortcuts of a command."""
         self.choose_keys(name, "; ".join(self._commands[name].keys))
 
     def use_keys(self, chosen: Mapping[str, str]) -> None:
-        """Give commands these keys, by their names, and the default ones to all others.
+        """Apply shortcuts by command name; other commands get their defaults.
 
-        Keys of commands that aren't here are kept for when they are.
+        Shortcuts of unknown commands are kept.
         """
         self._chosen = dict(chosen)
         for command in self._commands.values():
@@ -114,7 +114,7 @@ class CommandTable(QObject):
         self.keys_changed.emit()
 
     def reset_all(self) -> None:
-        """Give all commands their usual keys again."""
+        """Reset all shortcuts."""
         unknown = {name: keys for name, keys in self._chosen.items() if name not in self._commands}
         self.keys_chosen.emit(unknown)
 

@@ -1,4 +1,4 @@
-"""All commands of the window: the one table of what can be done, and under which keys."""
+"""Commands of the window with their default shortcuts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _KEY = QKeySequence.StandardKey
 
 
 class WindowCommands(QObject):
-    """What can be done in a window beside opening its pages."""
+    """All commands of the window except those that open pages."""
 
     def __init__(self, parts: WindowParts) -> None:
         super().__init__(parts.window)
         self._parts = parts
 
     def all(self) -> tuple[AppCommand, ...]:
-        """The commands, in the order of the palette."""
+        """Return the commands in the palette's order."""
         return (*self._chat(), *self._models(), *self._view(), *self._application())
 
     def _chat(self) -> tuple[AppCommand, ...]:
@@ -177,14 +177,14 @@ class WindowCommands(QObject):
     # What takes more than one call ----------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Stop the answer that is being written, else the model that is being loaded."""
+        """Stop the pending answer, else the loading of a model."""
         chat, loaded_model = self._parts.chat, self._parts.loaded_model
         if not chat.is_busy and loaded_model.status.phase is Phase.LOADING:
             loaded_model.cancel()
         chat.stop()
 
     def _export_chat(self) -> None:
-        """Write the conversation that is shown into a file."""
+        """Export the shown conversation to a file."""
         history, shown = self._parts.history, self._parts.chat.conversation
         if history is not None and shown.turns:
             history.files.ask_to_export([shown.session_id], title_of(shown.turns[0].prompt.text))
@@ -214,12 +214,12 @@ class WindowCommands(QObject):
             )
 
     def _toggle_theme(self) -> None:
-        """Take the other theme, and keep to it whatever the system says."""
+        """Toggle between light and dark; the system's theme is no longer followed."""
         is_dark = self._parts.appearance.theme.is_dark
         choice = ThemeChoice.LIGHT if is_dark else ThemeChoice.DARK
         self._parts.settings.set(theme=choice.value)
 
     def _zoom(self, steps: int) -> None:
-        """Make everything larger or smaller; 0 goes back to normal."""
+        """Zoom in or out; 0 resets the zoom."""
         scale = self._parts.appearance.scale
         self._parts.settings.set(zoom=scale.zoomed(steps).zoom if steps else 1.0)

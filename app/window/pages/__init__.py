@@ -1,1 +1,1 @@
-"""The pages of the window, a file each: menu, palette, keys and tests read its `SPEC`."""
+"""The pages of the window: each module declares one in `SPEC`."""

@@ -1,4 +1,4 @@
-"""What this is, and whose work is in it."""
+"""The About page, with licences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to a file of prompts."""
+"""The batch page: answers a file of prompts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ translate = QCoreApplication.translate
 
 
 def _make(parts: WindowParts, pages: Pages) -> BatchDialog | None:
-    """The dialog; None where nothing of this user is kept."""
+    """Create the dialog; None without a user folder."""
     if parts.places is None:
         return None
     from app.batch.batch_dialog import BatchDialog
@@ -50,7 +50,7 @@ def _prepare(dialog: BatchDialog, parts: WindowParts) -> bool:
 
 
 def _go_on(parts: WindowParts, pages: Pages) -> None:
-    """Go on with a batch that ran when the program ended."""
+    """Resume a batch that was running at the last exit."""
     if parts.places is None:
         return
     jobs = OwnBatches(parts.places.data / "batches").unfinished()

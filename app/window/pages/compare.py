@@ -1,4 +1,4 @@
-"""Two modes side by side."""
+"""The page that compares two decoding modes."""
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.window.commands.command import Section

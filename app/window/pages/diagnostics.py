@@ -1,4 +1,4 @@
-"""What works here, and a report of it."""
+"""The diagnostics page."""
 
 from __future__ import annotations
 

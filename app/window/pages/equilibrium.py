@@ -1,4 +1,4 @@
-"""The table of inputs and outputs."""
+"""The equilibrium page: checks whether the model reproduces a text."""
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.window.commands.command import Section

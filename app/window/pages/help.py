@@ -1,4 +1,4 @@
-"""The documents."""
+"""The help page."""
 
 from __future__ import annotations
 

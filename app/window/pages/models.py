@@ -1,4 +1,4 @@
-"""The model manager, and the training of heads that it begins."""
+"""The model manager and the training of draft heads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _make(parts: WindowParts, pages: Pages) -> LibraryDialog | None:
 
 
 def _make_training(parts: WindowParts, pages: Pages) -> TrainDialog | None:
-    """Trains heads into the user's own folder; None where nothing of this user is kept."""
+    """Create the training dialog; None without a user folder."""
     if parts.places is None:
         return None
     from app.training.train_dialog import TrainDialog

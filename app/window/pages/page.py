@@ -1,4 +1,4 @@
-"""A page: a dialog or panel of the application, and how it is reached."""
+"""Specification of a page: a dialog or panel and its command."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page.
+    """Specification of a page.
 
     Attributes:
-        name: Name of its command, its keys and its picture.
-        title: Title of its window, in English; its command is called by it, too.
-        section: What it is about.
-        make: Makes its widget when it is opened first, or returns the one that its room keeps. None
-            where it can't be opened: whoever asked has been told why.
-        keys: Default keys.
-        menu: Its place in the window's menu, as for `AppCommand`; 0 leaves it out.
+        name: Name of its command and icon.
+        title: Title of its window and default label of its command, in English.
+        section: Section of its command.
+        make: Returns the widget, created on first use; None if it can't be opened, after an
+            error was shown.
+        keys: Default shortcuts.
+        menu: Position in the window's menu, as in `AppCommand`; 0 leaves it out.
         label: Name of its command, in English; empty for its title, with an ellipsis if it is a
             dialog.
-        prepare: Called each time it is opened, before it is shown; False doesn't show it.
-        show: Shows it; None shows it beside the window.
-        is_kept: Its widget is kept for the next time.
+        prepare: Called before each opening; False prevents it.
+        show: Shows the widget; None shows it as a window.
+        is_kept: Whether the widget is kept after closing.
         is_panel: It is a panel of the window: its command closes it where it is open, and it is
             open again at the next start.
-        at_start: Called once the window is seen for the first time.
+        at_start: Called once after the window is first shown.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The palette: finds commands, models and conversations."""
+"""The command palette's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All pages of the window, and those that are open."""
+"""Registry of pages and owner of the open ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ W = TypeVar("W", bound=QWidget)
 
 @cache
 def all_pages() -> Mapping[str, Page]:
-    """The pages by name, in the order of the menu."""
+    """Return all pages by name, in menu order."""
     names = (f"{folder.__name__}.{one.name}" for one in iter_modules(folder.__path__))
     modules = map(import_module, names)
     specs = (spec for module in modules if isinstance(spec := getattr(module, "SPEC", None), Page))
@@ -32,12 +32,12 @@ def all_pages() -> Mapping[str, Page]:
 
 
 def page_text(text: str) -> str:
-    """A text of the specifications in the user's language."""
+    """Translate a text of a page's specification."""
     return QCoreApplication.translate("Pages", text) if text else ""
 
 
 class Pages(QObject):
-    """Opens pages; each is made when it is opened first, so that a window starts faster."""
+    """Opens pages; creates each on first use to start faster."""
 
     def __init__(self, parts: WindowParts) -> None:
         super().__init__(parts.window)
@@ -49,11 +49,11 @@ class Pages(QObject):
         """Open a page.
 
         Args:
-            name: Which.
-            place: Where to open it, for a page that has `open_page`.
+            name: Name of the page.
+            place: Argument of the page's `open_page`, if it has one.
 
         Returns:
-            Its widget; None where it can't be opened.
+            The page's widget; None if it can't be opened.
         """
         page = all_pages()[name]
         widget = self.need(name)
@@ -71,7 +71,7 @@ class Pages(QObject):
         return widget
 
     def need(self, name: str) -> QWidget | None:
-        """The widget of a page, made but not shown; None where it can't be made."""
+        """Return a page's widget without showing it; None if it can't be created."""
         page = all_pages()[name]
         widget = self._made.get(name) or page.make(self._parts, self)
         if widget is not None and name not in self._made:
@@ -84,11 +84,11 @@ class Pages(QObject):
         return widget
 
     def find(self, kind: type[W]) -> W | None:
-        """The widget of this class, if it was opened and is kept."""
+        """Return the kept widget of a class; None if there is none."""
         return next((one for one in self._made.values() if isinstance(one, kind)), None)
 
     def add_job(self, name: str, dialog: JobDialog) -> None:
-        """Show in the header that a job goes on: its dialog may be closed meanwhile."""
+        """Show a running job in the header, because its dialog may be closed."""
         self._jobs.append(dialog)
         button = JobButton(name)
         self._parts.page.header.add_job(button)
@@ -96,18 +96,18 @@ class Pages(QObject):
         button.clicked.connect(lambda: bring_up(dialog))
 
     def start(self) -> None:
-        """The window is seen: pages do what they have to do once."""
+        """Run the pages' `at_start` functions after the window is shown."""
         for page in all_pages().values():
             if page.at_start is not None:
                 page.at_start(self._parts, self)
 
     def end(self) -> None:
-        """The window closes: what runs beside it is ended, and can be gone on with."""
+        """Pause running jobs when the window closes."""
         for dialog in self._jobs:
             dialog.pause_on_exit()
 
     def commands(self) -> Iterator[AppCommand]:
-        """A command for each page."""
+        """Return the commands that open pages."""
         for page in all_pages().values():
             dots = "" if page.label or page.is_panel else "…"
             label = page_text(page.label or page.title) + dots
@@ -123,7 +123,7 @@ class Pages(QObject):
 
 
 def bring_up(widget: QWidget) -> None:
-    """Show a window above the others, wherever it was before."""
+    """Show and raise a window."""
     widget.show()
     widget.raise_()
     widget.activateWindow()

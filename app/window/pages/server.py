@@ -1,4 +1,4 @@
-"""The server, which lets other programs use the model."""
+"""The page of the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings."""
+"""The settings page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _make(parts: WindowParts, pages: Pages) -> SettingsDialog:
 
 
 def folders(parts: WindowParts) -> dict[str, Path]:
-    """Where this user's files are, by what they are."""
+    """Return the user's folders by description."""
     where = parts.folders
     return {
         translate("Pages", "Conversations"): where.data,

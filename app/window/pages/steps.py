@@ -1,4 +1,4 @@
-"""The curves over all steps."""
+"""The page of curves over all decoding steps."""
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.window.commands.command import Section

@@ -1,4 +1,4 @@
-"""The tree of a step."""
+"""The page of a step's draft tree."""
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.window.commands.command import Section

@@ -1,4 +1,4 @@
-"""The first steps."""
+"""The welcome page of the first start."""
 
 from __future__ import annotations
 

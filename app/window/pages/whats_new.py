@@ -1,4 +1,4 @@
-"""What versions brought: all of them in the menu, and after an update those since."""
+"""The release notes: all from the menu, new ones after an update."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _make(parts: WindowParts, _pages: Pages) -> WhatsNewDialog:
 
 
 def _tell_once(parts: WindowParts, pages: Pages) -> None:
-    """After an update, tell what it brought."""
+    """Show the new release notes after an update."""
     before = parts.settings.values.seen_version
     if before == VERSION:
         return
