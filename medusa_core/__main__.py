@@ -74,7 +74,7 @@ COMMANDS = {
     "settings": CommandEntry("", "export and import settings and presets", _of("settings"), False),
     "list": CommandEntry("Models", "models and heads on this computer", _of("library", "list")),
     "pull": CommandEntry("", "fetch a model and its heads from the Hub", _of("pull")),
-    "show": CommandEntry("", "what a model is, by its files", _of("show")),
+    "show": CommandEntry("", "describe a model from its files", _of("show")),
     "rm": CommandEntry("", "remove a model from the cache", _of("library", "rm")),
     "verify": CommandEntry(
         "", "compare a model's files with their hashes", _of("library", "verify")
@@ -89,11 +89,11 @@ COMMANDS = {
     "serve-layers": CommandEntry(
         "", "let other machines use layers of a model", _of("serve_layers")
     ),
-    "doctor": CommandEntry("", "what works here, and what to do where it doesn't", _of("doctor")),
+    "doctor": CommandEntry("", "check the installation, and say how to repair it", _of("doctor")),
     "update": CommandEntry(
         "", "install a newer version; or repair it, or uninstall it", _of_package("update")
     ),
-    "repair": CommandEntry("", "make what is installed afresh", _of_package("repair"), False),
+    "repair": CommandEntry("", "reinstall what a package installed", _of_package("repair"), False),
     "uninstall": CommandEntry(
         "", "remove the program of this user", _of_package("uninstall"), False
     ),

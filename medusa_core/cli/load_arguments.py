@@ -98,10 +98,10 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     names = weight_formats().names
     group = parser.add_argument_group("weight formats", f"FORMAT is {', '.join(names)}.")
     for option, part in (
-        ("--quant", "of the model (default: as it is stored, or what fits)"),
-        ("--heads-quant", "of the heads or the drafter"),
-        ("--lm-head-quant", "of the LM head"),
-        ("--embedding-quant", "of the token embeddings"),
+        ("--quant", "format of the model (default: as it is stored, or what fits)"),
+        ("--heads-quant", "format of the heads or the drafter"),
+        ("--lm-head-quant", "format of the LM head"),
+        ("--embedding-quant", "format of the token embeddings"),
     ):
         group.add_argument(option, choices=names, default="", metavar="FORMAT", help=part)
     group.add_argument(
@@ -118,8 +118,8 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         choices=CACHE_TYPES,
         default="auto",
         metavar="TYPE",
-        help=f"of the KV cache: {', '.join(CACHE_TYPES)} (default: auto, unquantized, or q8_0 if "
-        "the requested context doesn't fit otherwise)",
+        help=f"type of the KV cache: {', '.join(CACHE_TYPES)} (default: auto, unquantized, or "
+        "q8_0 if the requested context doesn't fit otherwise)",
     )
     group.add_argument(
         "--sparse-attention",

@@ -76,13 +76,13 @@ class SlashCommands:
         self._numbered: tuple[ConversationInfo, ...] = ()  # by the last `/load` without a name
         self._commands = {
             "/set": SlashCommand("[NAME VALUE]", "change a setting, or show one or all", self._set),
-            "/system": SlashCommand("[TEXT]", "what the model is told first", self._system),
+            "/system": SlashCommand("[TEXT]", "set or show the system prompt", self._system),
             "/save": SlashCommand("[NAME]", "give this conversation a name", self._save),
             "/load": SlashCommand("[NAME]", "go on with another conversation", self._load),
             "/clear": SlashCommand("", "begin a new conversation", self._clear),
             "/model": SlashCommand("[NAME]", "let another model answer", self._model),
-            "/measure": SlashCommand("", "measure this model's speed here again", self._measure),
-            "/stats": SlashCommand("", "how the last answer came about", self._stats),
+            "/measure": SlashCommand("", "repeat this model's measurements", self._measure),
+            "/stats": SlashCommand("", "figures of the last answer", self._stats),
             "/tree": SlashCommand("", "the draft tokens of its last step", self._tree),
             "/help": SlashCommand("", "this list", self._help),
             "/bye": SlashCommand("", "leave; also /exit and Ctrl-D", self._bye),
