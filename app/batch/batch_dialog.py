@@ -128,7 +128,7 @@ class BatchDialog(JobDialog):
             self._timer.start()
         self._show()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         state = None if self.job is None else self.job.state()
         if self.job is None or (state is not None and state.is_over and not self.job.is_running):
             self._timer.stop()

@@ -70,9 +70,9 @@ class ContextMeter(QObject):
             self._panel.generate_settings(),
             wants_prompt=self._panel.groups[TEMPLATE].is_open,
         )
-        self._request = self._bridge.ask(count, self._take)
+        self._request = self._bridge.ask(count, self._handle_events)
 
-    def _take(self, events: tuple[Event, ...]) -> None:
+    def _handle_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
             if isinstance(event, Counted):
                 self._show(event)

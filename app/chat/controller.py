@@ -315,7 +315,7 @@ class ChatController(QObject):
             records=self.records,
             updates_datastore=self.updates_datastore,
         )
-        on_events = partial(self._take_events, self.conversation, turn)
+        on_events = partial(self._handle_events, self.conversation, turn)
         self.state.begin(turn, self._bridge.ask(question, on_events))
         self._leave_messages()
         self.path.refresh()
@@ -328,7 +328,7 @@ class ChatController(QObject):
         page.conversation.follow_end()
         self.prompt_sent.emit(self.conversation, turn)
 
-    def _take_events(
+    def _handle_events(
         self, conversation: Conversation, turn: Turn, events: tuple[Event, ...]
     ) -> None:
         """Apply the engine's events to an answer."""
@@ -344,24 +344,24 @@ class ChatController(QObject):
                     stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
                     self._show_status(turn, f"{text} … {Number(event.fraction):.0%}{stop}")
                 case AnswerStarted():
-                    self._take_up(turn, event)
+                    self._begin_streaming(turn, event)
                 case ContextCut() if is_shown:
                     self._page.conversation.add(Notice(describe_cut(event.cut)))
                 case LayersMoved() if is_shown:
                     self._page.conversation.add(Notice(engine_text(event.move.text)))
                 case GenerationDone():
-                    self._take_steps(conversation, turn, steps)
+                    self._append_steps(conversation, turn, steps)
                     self._complete(conversation, turn, event)
                 case Failed():
-                    self._take_steps(conversation, turn, steps)
+                    self._append_steps(conversation, turn, steps)
                     self._fail(conversation, turn, event)
                 case _:
                     log.debug("Nothing to do for %s.", type(event).__name__)
         if turn.answer.is_running:
-            self._take_steps(conversation, turn, steps)
+            self._append_steps(conversation, turn, steps)
         self.answer_reported.emit(turn, events)
 
-    def _take_up(self, turn: Turn, event: AnswerStarted) -> None:
+    def _begin_streaming(self, turn: Turn, event: AnswerStarted) -> None:
         """Begin to stream an answer under the name of its model.
 
         The expected model may have been refused meanwhile.
@@ -376,7 +376,7 @@ class ChatController(QObject):
         if message is not None:
             message.refresh()
 
-    def _take_steps(self, conversation: Conversation, turn: Turn, steps: list[StepDone]) -> None:
+    def _append_steps(self, conversation: Conversation, turn: Turn, steps: list[StepDone]) -> None:
         if not steps:
             return
         content, loaded = turn.answer.content, self._loaded_model.status.loaded

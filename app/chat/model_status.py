@@ -31,7 +31,7 @@ class ModelStatusView(QObject):
         self._loaded_model = loaded_model
         self._appearance = appearance
         loaded_model.changed.connect(self._show)
-        loaded_model.changed.connect(self._say_phase)
+        loaded_model.changed.connect(self._announce_phase)
         self._announced = ""  # to screen readers
         self._show()
 
@@ -40,7 +40,7 @@ class ModelStatusView(QObject):
         if status.loaded is not None:
             if status.failed is None:
                 page.errors.dismiss(ErrorTopic.MODEL)
-            self._learn(status.loaded)
+            self._update_legend(status.loaded)
         page.header.show_model(self._loaded_model.choice)
         page.header.show_status(status)
         page.empty.show_model(self._words(status))
@@ -54,7 +54,7 @@ class ModelStatusView(QObject):
             page.offer(status.loaded)
             page.strip.show_model(status.loaded, status.calibrated)
 
-    def _say_phase(self) -> None:
+    def _announce_phase(self) -> None:
         """Announce loading and loaded models to screen readers; errors announce themselves."""
         status = self._loaded_model.status
         words = "" if status.phase is Phase.FAILED else self._words(status)
@@ -62,7 +62,7 @@ class ModelStatusView(QObject):
             self._announced = words
             announce(self._page.header, words)
 
-    def _learn(self, loaded: ModelLoaded) -> None:
+    def _update_legend(self, loaded: ModelLoaded) -> None:
         """Set the names and colours of the model's draft sources."""
         specials = dict(loaded.special_tokens) | dict.fromkeys(loaded.end_ids, "")
         self._appearance.legend.learn(loaded.sources, loaded.rules, specials, loaded.serving)

@@ -146,10 +146,10 @@ class TurnList(QObject):
             shown.user.show_version(_place_of(shown.turn.prompt, prompts), len(prompts))
             answers = shown.turn.prompt.answers
             shown.answer.show_version(_place_of(shown.turn.answer, answers), len(answers))
-            lack = self._lack(shown.turn.answer)
+            lack = self._reroll_obstacle(shown.turn.answer)
             shown.answer.set_place(is_last=place == last, lack=lack)
 
-    def _lack(self, answer: Answer) -> str:
+    def _reroll_obstacle(self, answer: Answer) -> str:
         """Return why generation can't resume from an answer's tokens; empty if it can."""
         if answer.model_key in ("", self.model_key):
             return ""

@@ -187,7 +187,7 @@ class ChatSettingsPanel(QFrame):
         """Show the settings of another conversation."""
         self._is_fresh = False
         if settings != self._settings:
-            self._take(settings)
+            self._set_settings(settings)
 
     def begin_chat(self) -> None:
         """Reset to the defaults of new chats; keep the selected drafter."""
@@ -263,7 +263,7 @@ class ChatSettingsPanel(QFrame):
 
     def choose_number(self, name: str, value: float) -> None:
         """Choose a number by the name of its setting."""
-        self._take(with_number(self._settings, name, value))
+        self._set_settings(with_number(self._settings, name, value))
 
     def restyle(self) -> None:
         """Apply the theme's sizes and colours."""
@@ -309,13 +309,13 @@ class ChatSettingsPanel(QFrame):
         self.numbers.chosen.connect(self.choose_number)
 
     def _use_preset(self, preset: Preset) -> None:
-        self._take(preset.applied(self._settings))
+        self._set_settings(preset.applied(self._settings))
 
     def _change(self, **values: object) -> None:
         # The names are fields of ChatSettings; mypy can't see through the star.
-        self._take(replace(self._settings, **values))  # type: ignore[arg-type]
+        self._set_settings(replace(self._settings, **values))  # type: ignore[arg-type]
 
-    def _take(self, settings: ChatSettings) -> None:
+    def _set_settings(self, settings: ChatSettings) -> None:
         if settings != self._settings:
             self._is_fresh = False
             self._settings = settings

@@ -156,17 +156,17 @@ class PresetBar(QWidget):
         current = self.current
         own = None if current is None or current.is_builtin else current
         self.menu.addAction(self.tr("Save as…"), self._ask_to_save)
-        self._offer(self.tr("Rename…"), self._ask_to_rename, own)
-        self._offer(self.tr("Duplicate"), self.duplicate, current)
-        self._offer(self.tr("Delete"), self.delete, own)
+        self._add_action(self.tr("Rename…"), self._ask_to_rename, own)
+        self._add_action(self.tr("Duplicate"), self.duplicate, current)
+        self._add_action(self.tr("Delete"), self.delete, own)
         self.menu.addSeparator()
         self.menu.addAction(self.tr("Import…"), self._ask_to_import)
-        self._offer(self.tr("Export…"), self._ask_to_export, current)
+        self._add_action(self.tr("Export…"), self._ask_to_export, current)
         self.menu.addSeparator()
         self.menu.addAction(self.tr("Use for new chats"), self.use_for_new_chats)
 
-    def _offer(self, name: str, act: Callable[[Preset], None], preset: Preset | None) -> None:
-        """Enable the actions that apply to the selected preset."""
+    def _add_action(self, name: str, act: Callable[[Preset], None], preset: Preset | None) -> None:
+        """Add an action for a preset to the menu; disabled if `preset` is None."""
         entry = self.menu.addAction(name)
         entry.setEnabled(preset is not None)
         if preset is not None:

@@ -77,8 +77,8 @@ def why_words(speed: DrafterSpeed) -> str:
     if not speed.step_x:
         return engine_text(speed.why)
     words = _WHY.get(speed.growth, _WHY_NOTHING)
-    guesses, figures = speed.num_rows - 1, (speed.levels, speed.step_x, speed.tau)
-    return _tr(words).format(*map(Number, (guesses, *figures)))
+    num_drafted, figures = speed.num_rows - 1, (speed.levels, speed.step_x, speed.tau)
+    return _tr(words).format(*map(Number, (num_drafted, *figures)))
 
 
 def _tr(text: str) -> str:

@@ -1,13 +1,12 @@
 """Bridge between the window's thread and the engine's worker thread.
 
-Events arrive in the worker's thread, thousands in a second. They wait in a deque under a lock, one
-wake-up is posted for all that wait, and the window takes them at most 30 times a second. If
-showing them takes long, it takes them less often, because drawing and decoding share the processor
-and the interpreter lock. The first events of a command are taken without this delay. A prompt is
-painted before the engine gets it.
+Events arrive in the worker's thread, thousands per second. They are queued in a deque under a lock
+with one wake-up for all, and the window's thread drains the queue at most 30 times per second; less
+often if painting is slow, because painting and decoding share the processor and the GIL. The first
+events of a command are delivered without this delay. A prompt is painted before it is sent.
 
-Whoever asks gets the events of its request, those of one time as one batch. Only what concerns all
-is broadcast: another model, its plans, and the loss of the engine.
+Events of a request are delivered to its receiver in batches. Only changes of the model, its plans
+and the loss of the engine are broadcast.
 """
 
 from __future__ import annotations
@@ -170,7 +169,7 @@ class EngineBridge(QObject):
         self._requests: dict[str, Request] = {}
         self._watch = QTimer(self)
         self._watch.setInterval(_WATCH_MS)
-        self._watch.timeout.connect(self._look_after)
+        self._watch.timeout.connect(self._check_engine)
         self._woken.connect(self._wake, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
@@ -311,7 +310,7 @@ class EngineBridge(QObject):
                 request.deliver(tuple(events))
         batches.clear()
 
-    def _look_after(self) -> None:
+    def _check_engine(self) -> None:
         """Check that the engine is alive while a request is open."""
         assert self._engine is not None
         if not self._requests:

@@ -60,7 +60,7 @@ class LoadedModel(QObject):
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.timeout.connect(self.sleep)
-        bridge.model_changed.connect(self._take)
+        bridge.model_changed.connect(self._handle_event)
         bridge.restarted.connect(self.load)
 
     @property
@@ -160,9 +160,9 @@ class LoadedModel(QObject):
 
     def _on_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            self._take(event)
+            self._handle_event(event)
 
-    def _take(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         command = self._state.take(event)
         self.changed.emit()
         if event is self.status.loaded:

@@ -98,7 +98,7 @@ class ConversationFiles(QObject):
             self.failed.emit(error.message, error.hint)
         except Exception:
             log.exception("conversations can't be exported")
-            self.failed.emit(self.tr("{0} can't be written.").format(path.name), self._see_log())
+            self.failed.emit(self.tr("{0} can't be written.").format(path.name), self._log_hint())
         else:
             self.notice.emit(self._describe(written, path.name))
 
@@ -123,7 +123,7 @@ class ConversationFiles(QObject):
             text = f"{text} {damaged.format(num_damaged)}"
         return text
 
-    def _see_log(self) -> str:
+    def _log_hint(self) -> str:
         return self.tr("The log says why: please report it.")
 
     def ask_to_import(self) -> None:
@@ -147,7 +147,7 @@ class ConversationFiles(QObject):
                 continue
             except Exception:
                 log.exception("conversations can't be imported")
-                self.failed.emit(self.tr("{0} can't be read.").format(path.name), self._see_log())
+                self.failed.emit(self.tr("{0} can't be read.").format(path.name), self._log_hint())
                 continue
             num_new, num_known = num_new + taken.num_new, num_known + taken.num_known
             num_refused += file.num_refused

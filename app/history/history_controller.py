@@ -288,7 +288,7 @@ class HistoryController(QObject):
             self._chat.forget(name)
         self.refresh()
 
-    def _take_changes(self) -> None:
+    def _apply_external_changes(self) -> None:
         """Show changes by another process."""
         self.journal.checkpoint_later()
         with self.sidebar.keeping_place():
@@ -365,7 +365,7 @@ class HistoryController(QObject):
         self._menu.changed.connect(self.refresh)
         self._menu.trashed.connect(self.forget)
         self._menu.duplicated.connect(self.open_conversation)
-        self._watch.changed.connect(self._take_changes)
+        self._watch.changed.connect(self._apply_external_changes)
         self.journal.failed.connect(self._show_error)
         self.files.imported.connect(self.refresh)
         self.files.notice.connect(sidebar.show_notice)

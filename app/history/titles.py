@@ -106,25 +106,25 @@ class Titles(QObject):
             drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",), thinks=False
         )
         question = Generate(_SESSION, new_id(), messages, settings, is_background=True)
-        on_events = partial(self._take_events, conversation_id)
+        on_events = partial(self._handle_events, conversation_id)
         self._request = self._bridge.ask(question, on_events)
 
     @property
     def _is_asking(self) -> bool:
         return self._request is not None and not self._request.is_done
 
-    def _take_events(self, conversation_id: str, events: tuple[Event, ...]) -> None:
+    def _handle_events(self, conversation_id: str, events: tuple[Event, ...]) -> None:
         for event in events:
             if isinstance(event, AnswerStarted):
                 self._content.expect(self._content.reasoning, event.begins_inside)
             elif isinstance(event, StepDone):
                 self._content.append(event)
             elif isinstance(event, GenerationDone):
-                self._take(conversation_id, event)
+                self._store_title(conversation_id, event)
             elif isinstance(event, Failed) and event.kind != Cancelled.__name__:
                 self._waiting.pop(conversation_id, None)
 
-    def _take(self, conversation_id: str, done: GenerationDone) -> None:
+    def _store_title(self, conversation_id: str, done: GenerationDone) -> None:
         self._bridge.close_session(_SESSION)
         if done.stop_reason is not StopReason.CANCELLED:
             self._waiting.pop(conversation_id, None)

@@ -124,13 +124,13 @@ class EquilibriumPanel(QWidget):
     def _take_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
             if isinstance(event, Verified):
-                self._take(event)
+                self._show_verified(event)
             elif isinstance(event, Failed):
                 self._verifications.give_up()
                 self._fill(self.shown)
                 self.refused.emit(event.message, event.hint)
 
-    def _take(self, verified: Verified) -> None:
+    def _show_verified(self, verified: Verified) -> None:
         if self.table.is_editing:
             self._late = verified
             return
@@ -188,7 +188,7 @@ class EquilibriumPanel(QWidget):
     def _take_late(self) -> None:
         late, self._late = self._late, None
         if late is not None:
-            self._take(late)
+            self._show_verified(late)
 
     def _build(self) -> None:
         row = QHBoxLayout()

@@ -137,11 +137,11 @@ def layout_of_step(
         block_sources: Names of the sources that draft all tokens of a step in one pass.
     """
     dropped = (
-        *((NodeState.FORBIDDEN, guess) for guess in trace.forbidden),
-        *((NodeState.PRUNED, guess) for guess in _likeliest(trace.pruned)),
+        *((NodeState.FORBIDDEN, dropped_token) for dropped_token in trace.forbidden),
+        *((NodeState.PRUNED, dropped_token) for dropped_token in _likeliest(trace.pruned)),
     )
     count, path = len(trace.parents), trace.path
-    parents = (*trace.parents, path[-1], *(guess.node for _, guess in dropped))
+    parents = (*trace.parents, path[-1], *(dropped_token.node for _, dropped_token in dropped))
     is_chain = tree_form(trace.parents) == CHAIN
     places = _places(parents, (*(range(count) if is_chain else path), count))
     draw = _Drawer(trace, specials, parents, places)
@@ -223,10 +223,10 @@ class _Drawer:
         node = self._node(index, choice.text, choice.token_id, NodeState.GHOST, None)
         return replace(node, judged=choice.probability)
 
-    def dropped(self, index: int, state: NodeState, guess: DroppedToken) -> Node:
+    def dropped(self, index: int, state: NodeState, dropped_token: DroppedToken) -> Node:
         """Return the node of a token that was drafted but not verified."""
-        text = self._trace.pieces.get(guess.token_id, b"")
-        return self._node(index, text, guess.token_id, state, guess.probability)
+        text = self._trace.pieces.get(dropped_token.token_id, b"")
+        return self._node(index, text, dropped_token.token_id, state, dropped_token.probability)
 
     def _node(
         self, index: int, text: bytes, token_id: int, state: NodeState, probability: float | None
@@ -248,11 +248,11 @@ class _Drawer:
 def _likeliest(pruned: Iterable[DroppedToken]) -> Iterator[DroppedToken]:
     """Return the dropped tokens to draw, the most valuable first."""
     num_beside: Counter[int] = Counter()
-    for guess in pruned:
-        num_beside[guess.node] += 1
+    for dropped_token in pruned:
+        num_beside[dropped_token.node] += 1
         drawn = sum(min(count, _MOST_BESIDE) for count in num_beside.values())
-        if drawn <= _MOST_PRUNED and num_beside[guess.node] <= _MOST_BESIDE:
-            yield guess
+        if drawn <= _MOST_PRUNED and num_beside[dropped_token.node] <= _MOST_BESIDE:
+            yield dropped_token
 
 
 def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[DrawnBlock]:

@@ -37,7 +37,7 @@ _CHANCE = (
     "44%",
     QT_TRANSLATE_NOOP("Insight", "chance that the drafter gave it; paler: less"),
 )
-_NO_GUESSES = frozenset((NodeState.ROOT, NodeState.GHOST))
+_NOT_DRAFTED = frozenset((NodeState.ROOT, NodeState.GHOST))
 Samples = tuple[tuple[LegendSample, str], ...]
 
 
@@ -136,7 +136,7 @@ class TreeLegend(QWidget):
             return sample.mark.source in self._occurred
         if isinstance(sample, NodeState):
             return sample in self._occurred
-        return bool(self._occurred - _NO_GUESSES)  # a number, which any guess may have
+        return bool(self._occurred - _NOT_DRAFTED)  # a number, which any drafted token may have
 
     def _entry(self, sample: LegendSample, meaning: str) -> QWidget:
         entry = QWidget()

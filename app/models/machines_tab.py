@@ -227,7 +227,7 @@ class MachinesTab(QWidget):
         )
         for edit in (self.address_edit, self.name_edit, self.key_edit):
             edit.clear()
-        self._take(_found_words(made))
+        self._update(_found_words(made))
         self.table.selectRow(self._endpoints.all.index(made))
 
     async def _ask_again(self, endpoint: Endpoint) -> None:
@@ -237,16 +237,16 @@ class MachinesTab(QWidget):
         refreshed = await asyncio.to_thread(
             refresh_endpoint, self._endpoints, endpoint, is_offline=self._is_offline()
         )
-        self._take(_found_words(refreshed))
+        self._update(_found_words(refreshed))
         self.table.selectRow(self._endpoints.all.index(refreshed))
 
     async def _forget(self, endpoint: Endpoint) -> None:
         from medusa_core.api import disconnect_endpoint
 
         await asyncio.to_thread(disconnect_endpoint, self._endpoints, endpoint)
-        self._take(self.tr("{0} is removed.").format(endpoint.name))
+        self._update(self.tr("{0} is removed.").format(endpoint.name))
 
-    def _take(self, words: str) -> None:
+    def _update(self, words: str) -> None:
         self.note.setText(words)
         self.show_machines()
         self.changed.emit()

@@ -35,12 +35,12 @@ def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
     """Describe the measured speed of a model; empty if it wasn't measured."""
     # Plain decoding is what all are compared with.
     plain = [one.tokens_per_s for one in speeds if one.x_plain == 1]
-    guessed = [one.tokens_per_s for one in speeds if one.x_plain != 1]
-    if not plain or not guessed:
+    drafted = [one.tokens_per_s for one in speeds if one.x_plain != 1]
+    if not plain or not drafted:
         return ""
     return QCoreApplication.translate(
         "Library", "{0} tokens/s here with drafts, {1} without (measured)."
-    ).format(speed(max(guessed)), speed(plain[0]))
+    ).format(speed(max(drafted)), speed(plain[0]))
 
 
 def estimate_failed_words(error: Exception) -> str:

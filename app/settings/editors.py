@@ -122,7 +122,7 @@ class FolderEditor(QWidget):
         self.line.setPlaceholderText(self.tr("The default folder"))
         browse, default = QPushButton(self.tr("Choose…")), QPushButton(self.tr("Default"))
         browse.clicked.connect(self._browse)
-        default.clicked.connect(lambda: self._take(""))
+        default.clicked.connect(lambda: self._set_folder(""))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.line, 1)
@@ -132,8 +132,8 @@ class FolderEditor(QWidget):
 
     def _browse(self) -> None:
         if folder := choose_folder(self, self.tr("Choose a folder")):
-            self._take(str(folder))
+            self._set_folder(str(folder))
 
-    def _take(self, folder: str) -> None:
+    def _set_folder(self, folder: str) -> None:
         self.line.setText(folder)
         self._choose(folder)

@@ -81,7 +81,7 @@ class TokenBox(QWidget):
             return
         self.edit.clear()
         self.note.setText(self.tr("Token saved; only you can read it."))
-        self._take(token)
+        self._set_token(token)
 
     def _remove(self) -> None:
         try:
@@ -90,9 +90,9 @@ class TokenBox(QWidget):
             self.note.setText(self.tr("The token can't be removed: {0}").format(error.strerror))
             return
         self.note.setText(self.tr("Token removed."))
-        self._take("")
+        self._set_token("")
 
-    def _take(self, token: str) -> None:
+    def _set_token(self, token: str) -> None:
         self.changed.emit(token)
         self._show_state()
 

@@ -149,7 +149,7 @@ class TrainDialog(JobDialog):
             self._query_dir.cleanup()
             self._query_dir = None
 
-    def _look_at_query(self) -> None:
+    def _poll_query(self) -> None:
         assert self._query is not None
         try:
             needs = self._query.answer()
@@ -201,9 +201,9 @@ class TrainDialog(JobDialog):
             self._timer.start()
         self._show()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._query is not None:
-            self._look_at_query()
+            self._poll_query()
         if self.run is not None:
             progress = self.run.progress()
             if not self.run.is_running:

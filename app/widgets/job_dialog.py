@@ -125,7 +125,7 @@ class JobDialog(QDialog):
         self.pause_button.clicked.connect(self._pause_or_go_on)
         self.cancel_button.clicked.connect(self._give_up)
         self.again_button.clicked.connect(self._forget)
-        self._timer.timeout.connect(self._look)
+        self._timer.timeout.connect(self._poll)
 
     def _show_state(self, state: JobStatus | None, *, can_start: bool) -> None:
         """Show the page and buttons for a state.
@@ -183,6 +183,6 @@ class JobDialog(QDialog):
         """Show the form for another job."""
         raise NotImplementedError
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Update the progress."""
         raise NotImplementedError

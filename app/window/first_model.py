@@ -73,7 +73,7 @@ class FirstModel(QObject):
     def command(self) -> AppCommand:
         """Return the command that shows the offer again."""
         words = self.tr("Chat with {0}").format(FIRST_MODEL_NAME)
-        return AppCommand("first-model", words, Section.APPLICATION, self._bring)
+        return AppCommand("first-model", words, Section.APPLICATION, self._load_or_offer)
 
     def offer(self) -> None:
         """Show the offer."""
@@ -127,7 +127,7 @@ class FirstModel(QObject):
         if self.card is not None and not self._stop.is_set():
             self.card.show_progress(num_bytes)
 
-    def _bring(self) -> None:
+    def _load_or_offer(self) -> None:
         choice = first_choice()
         if choice.is_demo:
             self.offer()

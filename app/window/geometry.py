@@ -75,9 +75,9 @@ class WindowState:
         for one in self._window.findChildren(QSplitter):
             if isinstance(splitters, dict) and one.objectName() in splitters:
                 one.restoreState(_bytes(splitters[one.objectName()]))
-        self._come_on_screen()
+        self._move_on_screen()
 
-    def _come_on_screen(self) -> None:
+    def _move_on_screen(self) -> None:
         """Move the window onto a screen if its title bar is off-screen."""
         frame = self._window.frameGeometry()
         screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]

@@ -58,27 +58,27 @@ class JobNotices(QObject):
             return
         is_whole = answer.done is not None
         title = self.tr("An answer is ready") if is_whole else self.tr("An answer broke off")
-        self._tell(title, title_of((conversation.turns or (turn,))[0].prompt.text))
+        self._notify(title, title_of((conversation.turns or (turn,))[0].prompt.text))
 
     def batch_ended(self, job: BatchJob) -> None:
         """Notify that a batch is done or has failed."""
         spec, state = job.spec, job.state()
         is_done = state.stage == "done"
         title = self.tr("A batch is done") if is_done else self.tr("A batch has stopped")
-        self._tell(title, "" if spec is None else Path(spec.out).name)
+        self._notify(title, "" if spec is None else Path(spec.out).name)
 
     def training_ended(self, run: HeadsTraining) -> None:
         """Notify that a training is done or has failed."""
         is_done = run.progress().stage == "done"
         title = self.tr("Heads are trained") if is_done else self.tr("A training has stopped")
-        self._tell(title, run.out.name)
+        self._notify(title, run.out.name)
 
     def _download_ended(self, job: DownloadJob) -> None:
         is_ready = job.state is JobState.READY
         title = self.tr("A download is ready") if is_ready else self.tr("A download has failed")
-        self._tell(title, job.pair.model)
+        self._notify(title, job.pair.model)
 
-    def _tell(self, title: str, name: str) -> None:
+    def _notify(self, title: str, name: str) -> None:
         chosen = self._settings.values
         if chosen.notifies:
             self.notifier.notify(

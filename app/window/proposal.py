@@ -63,12 +63,12 @@ class Proposal(QObject):
         self._bytes_per_s = 0.0
         self._has_looked = False
         self._tasks = Tasks(self)
-        models.download_changed.connect(self._take_download)
+        models.download_changed.connect(self._show_download)
 
     def watch(self) -> None:
         """Propose a model once, as soon as a small one is loaded."""
-        self._loaded_model.chosen.connect(self._look_once)
-        self._look_once()
+        self._loaded_model.chosen.connect(self._search_once)
+        self._search_once()
 
     def fetch(self, offer: PairOffer) -> None:
         """Download a model in the background, then offer to load it."""
@@ -91,7 +91,7 @@ class Proposal(QObject):
         self._page.add_card(self.card)
         self.card.show_job(job)
 
-    def _look_once(self) -> None:
+    def _search_once(self) -> None:
         loaded_model = self._loaded_model
         loaded = loaded_model.status.loaded
         if (
@@ -150,7 +150,7 @@ class Proposal(QObject):
             library.downloads.cancel(self._job_id)
         self._close()
 
-    def _take_download(self, job: DownloadJob) -> None:
+    def _show_download(self, job: DownloadJob) -> None:
         from medusa_core.api import JobState
 
         if job.state is JobState.DOWNLOADING and job.bytes_per_s:

@@ -61,7 +61,9 @@ class SettingsExchange(QObject):
         title = self.tr("Export settings")
         path, _ = choose_save_path(self._window, title, _NAME, self.tr(FILES))
         if path is not None and self.export_to(path):
-            self._say(self.tr("Settings and presets are in {0}.").format(path), NOT_EXPORTED)
+            self._show_message(
+                self.tr("Settings and presets are in {0}.").format(path), NOT_EXPORTED
+            )
 
     def ask_to_import(self) -> None:
         """Ask for a settings file and preview its changes."""
@@ -101,17 +103,17 @@ class SettingsExchange(QObject):
         before = None if folder is None else folder / _BEFORE
         if before is not None and not self.export_to(before):
             return
-        if self._take(planned):
-            card = self._say(self.tr("The settings are imported."), "")
+        if self._apply(planned):
+            card = self._show_message(self.tr("The settings are imported."), "")
             if before is not None:
-                card.add_action(self.tr("Undo"), lambda: self._take_back(before))
+                card.add_action(self.tr("Undo"), lambda: self._undo(before))
 
-    def _take_back(self, before: Path) -> None:
+    def _undo(self, before: Path) -> None:
         planned = self._planned(before, replaces=True)
-        if planned is not None and self._take(planned):
-            self._say(self.tr("The settings are as they were before the import."), "")
+        if planned is not None and self._apply(planned):
+            self._show_message(self.tr("The settings are as they were before the import."), "")
 
-    def _take(self, planned: SettingsImport) -> bool:
+    def _apply(self, planned: SettingsImport) -> bool:
         """Import presets, then settings; show the error and return False on failure."""
         try:
             self._presets.replace_own(planned.presets, planned.new_chats)
@@ -124,5 +126,5 @@ class SettingsExchange(QObject):
         log.info("settings were imported: %s", ", ".join(planned.preferences) or "presets")
         return True
 
-    def _say(self, message: str, hint: str) -> ErrorCard:
+    def _show_message(self, message: str, hint: str) -> ErrorCard:
         return self._page.errors.show_error(message, engine_text(hint))

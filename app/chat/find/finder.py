@@ -47,7 +47,7 @@ class Finder(QObject):
 
     def search(self, words: str) -> None:
         """Search and show the last match, which is nearest to the usual scroll position."""
-        self._look(words)
+        self._find_hits(words)
         self._place = max(0, len(self.hits) - 1)
         self._show()
 
@@ -55,11 +55,11 @@ class Finder(QObject):
         """Go to the next (1) or previous (−1) match."""
         if self.hits:
             # Messages may have grown since.
-            self._look(self.bar.edit.text())
+            self._find_hits(self.bar.edit.text())
             self._place = (self._place + step) % len(self.hits)
         self._show()
 
-    def _look(self, words: str) -> None:
+    def _find_hits(self, words: str) -> None:
         self.hits = tuple(
             Hit(message, number)
             for message in self._view.messages

@@ -64,7 +64,7 @@ class Announcer:
         """Announce the sentences that this text completes."""
         if QAccessible.isActive():
             for sentence in self._sentences.feed(text):
-                self._say(sentence)
+                self._announce(sentence)
 
     def finish(self, ending: str = "") -> None:
         """Announce the rest of the answer and how it ended.
@@ -72,11 +72,11 @@ class Announcer:
         Args:
             ending: Text about the stop reason; empty for a complete answer.
         """
-        self._say(self._sentences.finish())
+        self._announce(self._sentences.finish())
         if not self._is_quiet:
             announce(self._speaker, ending)
 
-    def _say(self, sentence: str) -> None:
+    def _announce(self, sentence: str) -> None:
         words = self._words(sentence)
         if not self._is_quiet:
             announce(self._speaker, words)

@@ -12,7 +12,7 @@ from medusa_core.messages import GenerationDone, StopReason
 
 UNKNOWN = "—"
 NUM_FIGURES = 5  # at most
-_HARDLY_GUESSED = 1.02  # tokens per step
+_HARDLY_DRAFTED = 1.02  # tokens per step
 LEAST_STEP_S = 0.002  # what lies around a shorter step takes as long as itself
 TOKENS_PER_STEP = QT_TRANSLATE_NOOP(
     "Figures",
@@ -219,8 +219,8 @@ def _remote_drafts(done: GenerationDone) -> tuple[Figure, ...]:
 
 def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     """Return the speed-up over plain decoding, if it is reliable."""
-    if done.num_plain_steps and done.mean_acceptance_length < _HARDLY_GUESSED:
-        return (_unguessed(done),)
+    if done.num_plain_steps and done.mean_acceptance_length < _HARDLY_DRAFTED:
+        return (_hardly_drafted(done),)
     factor = speed_up(done)
     if factor is None:
         return ()
@@ -242,7 +242,7 @@ def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
     return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
 
 
-def _unguessed(done: GenerationDone) -> Figure:
+def _hardly_drafted(done: GenerationDone) -> Figure:
     """Say that almost nothing was drafted, so there is no speed-up."""
     return Figure(
         QCoreApplication.translate("Figures", "Speed-up"),

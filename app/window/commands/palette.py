@@ -68,7 +68,7 @@ class Palette(QDialog):
         self.edit.textChanged.connect(self._search)
         self.edit.returnPressed.connect(self._run)
         self.list.cellClicked.connect(lambda *_: self._run())
-        self.list.itemSelectionChanged.connect(self._say_row)
+        self.list.itemSelectionChanged.connect(self._announce_row)
 
     def open_over(self, window: QWidget) -> None:
         """Show the palette at the top centre of a window."""
@@ -106,9 +106,9 @@ class Palette(QDialog):
         if not self.entries:
             announce(self.edit, self._nothing.text())
         elif words:
-            self._say_row()
+            self._announce_row()
 
-    def _say_row(self) -> None:
+    def _announce_row(self) -> None:
         """Announce the current row to screen readers, as the list never has the focus."""
         row = self.list.currentRow()
         if self.isVisible() and 0 <= row < len(self.entries):

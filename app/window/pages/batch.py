@@ -49,7 +49,7 @@ def _prepare(dialog: BatchDialog, parts: WindowParts) -> bool:
     return True
 
 
-def _go_on(parts: WindowParts, pages: Pages) -> None:
+def _resume(parts: WindowParts, pages: Pages) -> None:
     """Resume a batch that was running at the last exit."""
     if parts.places is None:
         return
@@ -69,5 +69,5 @@ SPEC = Page(
     _make,
     menu=240,
     prepare=_prepare,
-    at_start=_go_on,
+    at_start=_resume,
 )

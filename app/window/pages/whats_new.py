@@ -22,7 +22,7 @@ def _make(parts: WindowParts, _pages: Pages) -> WhatsNewDialog:
     return WhatsNewDialog(own_releases(), parts.appearance, parts.window)
 
 
-def _tell_once(parts: WindowParts, pages: Pages) -> None:
+def _show_once(parts: WindowParts, pages: Pages) -> None:
     """Show the new release notes after an update."""
     before = parts.settings.values.seen_version
     if before == VERSION:
@@ -44,5 +44,5 @@ SPEC = Page(
     _make,
     menu=330,
     is_kept=False,
-    at_start=_tell_once,
+    at_start=_show_once,
 )

@@ -90,7 +90,7 @@ def show_loaded(
     loaded_model.load(choice)
     command = loaded_model._load.command  # type: ignore[union-attr]
     ids = {"session_id": command.session_id, "request_id": command.request_id}
-    loaded_model._take(replace(EXAMPLE, **ids, speeds=speeds))  # type: ignore[arg-type]
+    loaded_model._handle_event(replace(EXAMPLE, **ids, speeds=speeds))  # type: ignore[arg-type]
 
 
 @pytest.fixture

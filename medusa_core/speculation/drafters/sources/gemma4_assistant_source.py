@@ -1,7 +1,7 @@
 """Source of Gemma 4 assistants: one pass of their layers per level of a tree.
 
-It attends to the target's committed rows. What is drafted has no rows: behind a guess it goes on
-from the guess and the state that it left before it, at the root's position.
+It attends to the target's committed rows. Draft tokens have no rows: the next level
+continues from a draft token and the state of its parent, at the root's position.
 
 Source: transformers' `SinglePositionMultiTokenCandidateGenerator`, for chains; the growth of all
 sources makes trees of it.

@@ -136,7 +136,7 @@ def test_a_run_shows_progress_pauses_and_resumes(
     assert commands[0].was_stopped
     assert not dialog.pause_button.isEnabled()
     assert view.stage_label.text() == "Pausing after this step…"
-    dialog._look()
+    dialog._poll()
     assert not dialog.pause_button.isEnabled(), "until it has stopped"
     commands[0].code = 3
     qtbot.waitUntil(lambda: dialog.pause_button.text() == "Resume")
@@ -249,7 +249,7 @@ def test_trained_heads_are_listed_beside_their_model(
         write_heads(training.run.out, random_heads(SPEC))
         tell(training.run, stage="done", done=1, of=1)
         commands[0].code = 0
-        training._look()
+        training._poll()
         await settle(manager)
         rows = [item.path for item in manager.installed.rows]
         manager.installed.table.selectRow(rows.index(model))
