@@ -91,7 +91,7 @@ def start_again(model: str | None) -> NoReturn:
     """Replace this process by a new one of the application; this frees a device that failed.
 
     Args:
-        model: What was named at the first start; another model may be in use by now.
+        model: Model given at the first start; another one may be loaded by now.
     """
     logging.shutdown()
     sys.stdout.flush()

@@ -113,7 +113,7 @@ def rate_words(rate: float | None, unit: str) -> str:
 
 
 def answers_part(forecast: float | None, tokens_per_s: float) -> PartRate:
-    """Return the part that stands for the whole work: answer tokens per second."""
+    """Return the figure that summarizes the batch: answer tokens per second."""
     return PartRate("answers", forecast, tokens_per_s or None, "tokens/s")
 
 

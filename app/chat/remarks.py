@@ -45,7 +45,7 @@ def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str
 
     Args:
         turn: The prompt with all its answers.
-        done: How the last of them ended.
+        done: Last event of the newest answer.
         legend: Names of the sampling rules.
     """
     # An answer without words says itself why it has none.

@@ -75,7 +75,7 @@ class AboutDialog(QDialog):
         appearance.changed.connect(self._restyle)
 
     def _restyle(self) -> None:
-        """Lay the links out anew: their colour is fixed when their text is parsed."""
+        """Set the text again, because link colours are fixed when it is parsed."""
         self.links.clear()
         self.links.setText(self._link_text)
 

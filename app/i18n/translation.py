@@ -29,8 +29,8 @@ def chosen_language(choice: str, folder: Path, wanted: list[str] | None = None) 
 
     Args:
         choice: A code, or `system`.
-        folder: Where the translations lie.
-        wanted: What the system's user reads, the best first, as `de-DE`; None asks the system.
+        folder: Folder of the translations.
+        wanted: Preferred languages such as `de-DE`, best first; None asks the system.
     """
     offered = languages(folder)
     languages_wanted = wanted if wanted is not None else QLocale.system().uiLanguages()

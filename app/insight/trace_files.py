@@ -145,7 +145,7 @@ def _read(path: Path) -> Recording:
     """Read a trace that the ring buffer can hold.
 
     Raises:
-        TraceError: It can't be read, or is too long.
+        TraceError: The trace can't be read or is too long.
     """
     recording = read_trace(path)
     if len(recording.steps) > MAX_STEPS:

@@ -30,9 +30,9 @@ class Bounds:
         check: Distance of two checks of the limits below.
         line: Length of a formatted line.
         block: Length of an open block, which is read again in each iteration.
-        code: The same for code, which is faster.
+        code: Length of an open block of code, which is faster to read.
         lines: Lines of an open block.
-        code_lines: The same for code, whose lines are laid out separately.
+        code_lines: Lines of an open block of code, which are laid out separately.
         formatted: Total length of formatted text.
         rewrite: Length of a text that is restyled in one iteration.
     """

@@ -79,7 +79,7 @@ def select(
     Args:
         lines: Document position and runs of each line of the block.
         block: The block.
-        selection: What is selected.
+        selection: The selected range.
         source: Markdown of the answer, from which formulas are copied as LaTeX.
     """
     start, end, columns = selection

@@ -50,10 +50,10 @@ def one_to_one_runs(
     """Make runs of a text whose characters each come from one source character.
 
     Args:
-        text: What is shown.
+        text: Displayed text.
         origins: Source position of each character; the same position several times in a row means
             that one source character is displayed as several.
-        style: How it looks.
+        style: Style of the text.
         href: Target of the link; may be empty.
 
     Returns:

@@ -16,8 +16,8 @@ class Span(NamedTuple):
     """Characters of one format that belong to one token, or to none.
 
     Attributes:
-        text: What is shown.
-        style: How it looks.
+        text: Displayed text.
+        style: Style of the text.
         href: Address it links to; may be empty.
         ink: Colour in code.
         mark: Mark of its token; None if no drafter drafted it.

@@ -139,7 +139,7 @@ class InstalledTab(QWidget):
 
     @property
     def items(self) -> tuple[Installed, ...]:
-        """What is installed."""
+        """Tab of installed models."""
         return self._state.installed
 
     async def refresh(self) -> None:

@@ -40,8 +40,8 @@ class ServerEvents(QObject):
     """Events of a server, emitted in the window's thread.
 
     Signals:
-        ready: It listens at an address.
-        failed: It failed with a `MedusaError`.
+        ready: The server listens at an address.
+        failed: The server failed with a `MedusaError`.
         served: A request has ended, as a `RequestRecord`.
         model_wanted: A request needs the sleeping model.
     """

@@ -27,7 +27,7 @@ class SingleInstance(QObject):
 
     Signals:
         raise_requested: The application was started again.
-        open_requested: It was started again with a model (a `Path`).
+        open_requested: The application was started again with a model (a `Path`).
     """
 
     raise_requested = Signal()

@@ -155,11 +155,11 @@ class ChatState(QObject):
 
     @property
     def drafts(self) -> dict[str, Draft]:
-        """All that is written and not sent in this window, by draft id; the shown one included."""
+        """All unsent messages of this window by draft id, including the shown one."""
         return self._drafts | {self.draft_id(self.conversation.session_id): self.unsent}
 
     def draft_id(self, session_id: str) -> str:
-        """The key of a conversation's draft: its id once it is stored, empty before."""
+        """Key of a conversation's draft: its id once it is stored, else empty."""
         return session_id if session_id in self.stored else ""
 
     def write(self, text: str) -> None:
@@ -184,7 +184,7 @@ class ChatState(QObject):
         return draft
 
     def restore(self, draft: Draft, session_id: str = "") -> None:
-        """Put what couldn't be sent before what was written in its conversation meanwhile."""
+        """Prepend an unsent message to the draft of its conversation."""
         self._replace_draft(session_id, _joined(draft, self._draft_of(session_id), "\n"))
 
     def queue(self) -> None:

@@ -146,7 +146,7 @@ class LibraryState(QObject):
         """Import a folder or a GGUF file.
 
         Raises:
-            MedusaError: It is no model, or the list of folders can't be written.
+            MedusaError: The path is no model, or the list of folders can't be written.
         """
         async with self._imports:  # the list of folders is read, and written whole
             await asyncio.to_thread(self._opened().add_folder, str(path))
@@ -156,7 +156,7 @@ class LibraryState(QObject):
         """Delete a model or remove it from the list; return the freed bytes.
 
         Raises:
-            MedusaError: It can't be deleted.
+            MedusaError: The model can't be deleted.
         """
         freed = await self._opened().remove(item)
         self._opened().forget_downloads(item)

@@ -32,7 +32,7 @@ class JobStatus(NamedTuple):
         is_done: Whether it is done.
         is_pausing: Whether it is about to pause.
         share: Progress of the stage while it runs.
-        stage: What is done, and how long that takes still.
+        stage: Current stage and its remaining time.
     """
 
     is_running: bool

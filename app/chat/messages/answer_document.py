@@ -1,7 +1,7 @@
 """An answer as rendered Markdown whose accepted tokens are marked, while it streams.
 
-What is marked follows from the map that the parser keeps: a rendered character is marked if and
-only if the token that completes its source was drafted and accepted.
+Marks use the parser's source map: a rendered character is marked if and only if the token that
+completes its source was drafted and accepted.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class AnswerDocument:
     """Renders one part of a growing answer into a document.
 
     Top-level blocks and list items that can't change any more are left alone; only the end of the
-    answer is parsed again, and only what differs is written. A call shows so much as one turn of
-    the event loop has time for; while `is_behind`, `show_more` shows the rest in later turns.
+    answer is parsed again, and only differences are written. A call shows a limited amount of
+    text; while `is_behind`, call `show_more` in later iterations of the event loop.
 
     Args:
         content: The answer.
-        document: Where to write; nobody else may change it.
+        document: Document to fill; only this object may change it.
         style: Colours and fonts.
         bounds: Limits of formatting, in total and per call.
         shows_reasoning: Show the reasoning; else the answer without it.
@@ -133,7 +133,7 @@ class AnswerDocument:
         """Return the ranges of accepted tokens in document order; none if marking is off.
 
         Returns:
-            One range for each stretch of a token that stands together: a token with markup inside
+            One range for each contiguous part of a token: a token with markup inside
             or at the end of a block may have several, a token that shows nothing has none.
         """
         if self.style.marking is Marking.OFF:

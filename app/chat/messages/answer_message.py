@@ -105,7 +105,7 @@ class AnswerMessage(MessageWidget):
 
     @property
     def done(self) -> GenerationDone | None:
-        """How the answer ended."""
+        """The last event of the answer; None while it is pending."""
         return self.answer.done
 
     @property

@@ -83,7 +83,7 @@ class Figure:
     Attributes:
         name: Name for screen readers.
         text: The figure with its unit.
-        meaning: Its definition.
+        meaning: Definition, shown as a tooltip.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Figure:
 
 
 def speed_up(done: GenerationDone) -> float | None:
-    """How many times faster than plain decoding an answer was.
+    """Return the speed-up of an answer over plain decoding.
 
     Returns:
         Mean acceptance length × T(1) ÷ mean time of a step, where T(1) is the time of a plain step

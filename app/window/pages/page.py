@@ -35,8 +35,8 @@ class Page:
         prepare: Called before each opening; False prevents it.
         show: Shows the widget; None shows it as a window.
         is_kept: Whether the widget is kept after closing.
-        is_panel: It is a panel of the window: its command closes it where it is open, and it is
-            open again at the next start.
+        is_panel: Whether it is a panel of the window, which its command toggles and which is
+            restored at the next start.
         at_start: Called once after the window is first shown.
     """
 
