@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from app.startup.streams import provide_streams, tell_problem
+from app.startup.streams import provide_streams, report_start_failure
 from app.startup.surroundings import (
     qt_problem,
     screen_problem,
@@ -66,7 +66,7 @@ def main() -> int:
         except ImportError as error:
             problem = qt_problem(error)
     if problem is not None:
-        tell_problem(problem)
+        report_start_failure(problem)
         return EXIT_UNUSABLE
     if (problem := home_problem()) is not None:
         print(problem, file=sys.stderr)

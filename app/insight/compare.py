@@ -157,7 +157,7 @@ class CompareDialog(QDialog):
                 shares=len(self.sides),
                 joins=False,
             )
-            self._requests[side] = self._ask(question, partial(self._take, side, settings))
+            self._requests[side] = self._ask(question, partial(self._handle_events, side, settings))
         self._set_running()
 
     def stop(self) -> None:
@@ -165,13 +165,15 @@ class CompareDialog(QDialog):
         for request in self._requests.values():
             request.cancel()
 
-    def _take(self, side: Side, settings: GenerateSettings, events: tuple[Event, ...]) -> None:
+    def _handle_events(
+        self, side: Side, settings: GenerateSettings, events: tuple[Event, ...]
+    ) -> None:
         """Show events of a side."""
         for event in events:
             if isinstance(event, AnswerStarted):
                 side.start(event.begins_inside)
         if steps := tuple(event for event in events if isinstance(event, StepDone)):
-            side.take(steps)
+            side.add_steps(steps)
         if isinstance(last := events[-1], GenerationDone | Failed):
             self._end(side, last)
         self.answer_reported.emit(settings, events)

@@ -126,7 +126,7 @@ class Side(QWidget):
         if self.answer is not None:
             self.answer.content.expect(self._reasoning, begins_inside)
 
-    def take(self, steps: tuple[StepDone, ...]) -> None:
+    def add_steps(self, steps: tuple[StepDone, ...]) -> None:
         """Append steps."""
         if self.answer is None:
             return

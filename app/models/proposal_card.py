@@ -93,7 +93,7 @@ class ProposalCard(QFrame):
         )
         self._show(words, (self.download_button, self.close_button))
 
-    def say_offline(self) -> None:
+    def show_offline(self) -> None:
         """Say that offline mode prevents the download."""
         words = self.tr("A larger model would answer better. Offline mode is on: {0} can't be had.")
         self._show(words.format(self._offer.title), ())

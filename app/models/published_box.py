@@ -27,7 +27,7 @@ class PublishedBox(ChoiceBox):
         super().__init__(NUM_CHARS)
         self._offer: PairOffer | None = None
         self.setAccessibleName(self.tr("Drafter"))
-        self.activated.connect(self._take)
+        self.activated.connect(self._apply_selection)
 
     def show_offer(self, offer: PairOffer | None, is_all: bool) -> None:
         """List the drafters of a model.
@@ -64,7 +64,7 @@ class PublishedBox(ChoiceBox):
         found = (row for row in range(self.count()) if self.itemData(row) == chosen)
         self.setCurrentIndex(next(found, 0))
 
-    def _take(self) -> None:
+    def _apply_selection(self) -> None:
         data = self.currentData()
         if data == _MORE:
             self._show_chosen()

@@ -70,7 +70,7 @@ def _shown(kind: SettingKind[Any], value: Any) -> str:
             return translate("Settings", "on") if value else translate("Settings", "off")
         case ChoiceKind(options=options):
             return value_text(dict(options)[value])
-        case NumberKind(least=least, suffix=suffix, word_for_least=word, scale=scale):
+        case NumberKind(least=least, suffix=suffix, minimum_text=word, scale=scale):
             if word and value == least:
                 return value_text(word)
             return f"{Number(value * scale):.0f}{suffix}"

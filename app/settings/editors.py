@@ -87,7 +87,7 @@ def _number(kind: NumberKind, choose: Choose) -> Editor:
     box.setSingleStep(kind.step * kind.scale)
     box.setDecimals(0)
     box.setSuffix(kind.suffix)
-    box.setSpecialValueText(value_text(kind.word_for_least))
+    box.setSpecialValueText(value_text(kind.minimum_text))
     box.chosen.connect(lambda value: choose(round(value / kind.scale, 4)))
     return Editor(box, lambda value: box.show_value(value * kind.scale))
 

@@ -68,8 +68,8 @@ class NumberKind:
         most: Maximum.
         step: Step size of the editor.
         suffix: Unit after the number.
-        word_for_least: Text shown for the minimum; empty for the number.
-        is_brought_back: Whether numbers out of range are clamped; else they are invalid.
+        minimum_text: Text shown for the minimum; empty for the number.
+        is_clamped: Whether numbers out of range are clamped; else they are invalid.
         scale: Factor of the displayed number, such as 100 for percent.
     """
 
@@ -77,13 +77,13 @@ class NumberKind:
     most: float
     step: float
     suffix: str = ""
-    word_for_least: str = ""
-    is_brought_back: bool = False
+    minimum_text: str = ""
+    is_clamped: bool = False
     scale: float = 1.0
 
     def read(self, raw: Any) -> float:
         number = float(raw)
-        if self.is_brought_back and math.isfinite(number):
+        if self.is_clamped and math.isfinite(number):
             return min(self.most, max(self.least, number))
         if not self.least <= number <= self.most:
             raise ValueError(f"{raw!r} is out of range")

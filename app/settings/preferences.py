@@ -95,7 +95,7 @@ class Preferences:
         effect="appearance",
     )
     zoom: float = setting(
-        NumberKind(MIN_ZOOM, MAX_ZOOM, ZOOM_STEP, " %", is_brought_back=True, scale=100),
+        NumberKind(MIN_ZOOM, MAX_ZOOM, ZOOM_STEP, " %", is_clamped=True, scale=100),
         1.0,
         page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Size"),
@@ -114,7 +114,7 @@ class Preferences:
     )
     unload_minutes: float = setting(
         NumberKind(
-            0, _MOST_MINUTES, 5, " min", word_for_least=QT_TRANSLATE_NOOP("Settings", "Never")
+            0, _MOST_MINUTES, 5, " min", minimum_text=QT_TRANSLATE_NOOP("Settings", "Never")
         ),
         0.0,
         page=SettingsPage.MODELS,

@@ -10,7 +10,7 @@ STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
 log = logging.getLogger(__name__)
 
 
-def tell_launcher() -> None:
+def notify_launcher() -> None:
     """Write the file that the launcher waits for, if one started this window."""
     # Programs that are started from here aren't what the launcher waits for.
     name = os.environ.pop(STARTED_VARIABLE, "")

@@ -89,12 +89,12 @@ class SingleInstance(QObject):
     def _read(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:
             socket.setReadBufferSize(_MOST_BYTES)
-            socket.disconnected.connect(partial(self._hear, socket))
+            socket.disconnected.connect(partial(self._receive, socket))
             if socket.state() is QLocalSocket.LocalSocketState.UnconnectedState:
-                self._hear(socket)  # it has gone before anybody listened
+                self._receive(socket)  # it has gone before anybody listened
             self.raise_requested.emit()
 
-    def _hear(self, socket: QLocalSocket) -> None:
+    def _receive(self, socket: QLocalSocket) -> None:
         """Receive the message of a second start."""
         said = bytes(socket.readAll().data())
         socket.deleteLater()

@@ -23,8 +23,8 @@ def provide_streams() -> None:
         sys.stderr = _nowhere()
 
 
-def tell_problem(problem: str) -> None:
-    """Say why no window opens: on the terminal, or in a message box without one."""
+def report_start_failure(problem: str) -> None:
+    """Report why the application can't start: on stderr, or in a message box without one."""
     sys.stderr.write(f"{problem}\n")
     if sys.platform == "win32" and getattr(sys.stderr, "name", "") == os.devnull:
         ctypes.windll.user32.MessageBoxW(None, problem, _TITLE, _ERROR_ICON)

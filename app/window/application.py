@@ -25,7 +25,7 @@ from app.settings.store import SettingsStore
 from app.startup.crash import CrashGuard
 from app.startup.first_paint import FirstPaint
 from app.startup.gc_scheduler import GcScheduler
-from app.startup.launcher import tell_launcher
+from app.startup.launcher import notify_launcher
 from app.startup.logs import (
     show_uncaught_errors,
     start_logging,
@@ -122,7 +122,7 @@ class Application:
 
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
-        self.first_paint.painted.connect(tell_launcher)
+        self.first_paint.painted.connect(notify_launcher)
         self.first_paint.painted.connect(self._start_engine)
         self.window.restore()
         self.window.show()

@@ -121,7 +121,7 @@ class Proposal(QObject):
             card = self._make_card(offer)
             self._page.empty.show_card(card)
             if library.settings.is_offline:
-                card.say_offline()
+                card.show_offline()
                 return
             card.propose(0.0, self._speed)
             card.propose(await asyncio.to_thread(expected_speed, offer, budget), self._speed)

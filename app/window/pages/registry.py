@@ -67,7 +67,7 @@ class Pages(QObject):
             widget.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             widget.open()
         elif not page.is_panel:
-            bring_up(widget)
+            raise_window(widget)
         return widget
 
     def need(self, name: str) -> QWidget | None:
@@ -93,7 +93,7 @@ class Pages(QObject):
         button = JobButton(name)
         self._parts.page.header.add_job(button)
         dialog.progressed.connect(button.show_progress)
-        button.clicked.connect(lambda: bring_up(dialog))
+        button.clicked.connect(lambda: raise_window(dialog))
 
     def start(self) -> None:
         """Run the pages' `at_start` functions after the window is shown."""
@@ -122,7 +122,7 @@ class Pages(QObject):
         return lambda: self.open(name)
 
 
-def bring_up(widget: QWidget) -> None:
+def raise_window(widget: QWidget) -> None:
     """Show and raise a window."""
     widget.show()
     widget.raise_()

@@ -16,7 +16,7 @@ from app.startup.logs import (
     FILE_NAME,
     show_uncaught_errors,
 )
-from app.startup.streams import provide_streams, tell_problem
+from app.startup.streams import provide_streams, report_start_failure
 from medusa_core.api import demo_model
 from tests.benchmarks.stalls import StallProbe, process_age_s
 
@@ -191,6 +191,6 @@ def test_without_a_terminal_output_streams_discard(
     monkeypatch.setattr(sys, "stderr", None)
     provide_streams()
     sys.stdout.write("nobody reads this")
-    tell_problem("nor this")
+    report_start_failure("nor this")
     sys.stdout.close()
     sys.stderr.close()

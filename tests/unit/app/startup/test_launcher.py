@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.startup.launcher import STARTED_VARIABLE, tell_launcher
+from app.startup.launcher import STARTED_VARIABLE, notify_launcher
 from installer.bootstrap import start
 
 
@@ -19,11 +19,11 @@ def test_the_launchers_message_is_shown_once(
 ) -> None:
     started = tmp_path / "started"
     monkeypatch.setenv(STARTED_VARIABLE, str(started))
-    tell_launcher()
+    notify_launcher()
     assert started.exists()
     assert STARTED_VARIABLE not in os.environ
     started.unlink()
-    tell_launcher()
+    notify_launcher()
     assert not started.exists()
 
 
@@ -32,5 +32,5 @@ def test_a_full_disk_does_not_end_the_window(
 ) -> None:
     monkeypatch.setenv(STARTED_VARIABLE, str(tmp_path / "none" / "started"))
     with caplog.at_level(logging.WARNING):
-        tell_launcher()
+        notify_launcher()
     assert "isn't told" in caplog.text
