@@ -7,6 +7,7 @@ the same values.
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 Value = str | int | float
@@ -28,7 +29,7 @@ class Translatable(str):
         text = super().__new__(cls, template.format(*values) if values else template)
         text.template = template
         # `str` of an exception with a translatable text is that text.
-        text.values = tuple(v if isinstance(v, str | int | float) else str(v) for v in values)
+        text.values = tuple(map(_plain, values))
         return text
 
     def __str__(self) -> str:
@@ -39,6 +40,15 @@ class Translatable(str):
 
 
 tr = Translatable  # it marks hundreds of texts
+
+
+def _plain(value: object) -> Value:
+    """Return a value in a type that every format specification and JSON know."""
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Integral):  # such as numpy's
+        return int(value)
+    return float(value) if isinstance(value, Real) else str(value)
 
 
 def text_to_json(text: str) -> Any:
@@ -53,7 +63,8 @@ def text_from_json(raw: Any) -> str:
     """Return the text of `text_to_json`, which another process or an older version wrote."""
     if not isinstance(raw, list):
         return str(raw)
-    template, *values = raw
+    template = raw[0] if raw else ""
+    values = raw[1:]
     try:
         return Translatable(
             template, *(text_from_json(v) if isinstance(v, list) else v for v in values)

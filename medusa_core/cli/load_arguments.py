@@ -114,7 +114,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="where Gemma 4's per-layer embeddings are stored (default: disk, in the model's file)",
     )
     group.add_argument(
-        *("--cache-type", "--cache-quant"),
+        "--cache-type",
         choices=CACHE_TYPES,
         default="auto",
         metavar="TYPE",

@@ -2685,8 +2685,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Verlauf</translation>
     </message>
     <message>
-        <source>How they are launched by default is fastest for all measured shapes.</source>
-        <translation>Wie sie standardmäßig gestartet werden, ist für alle gemessenen Größen am schnellsten.</translation>
+        <source>The default launches are the fastest for all measured shapes.</source>
+        <translation>Die voreingestellten Starts sind für alle gemessenen Größen am schnellsten.</translation>
     </message>
     <message>
         <source>Install Medusa Chat again ({0}); the log has the details.</source>
@@ -2717,8 +2717,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Seine Schichten teilen sich Schlüssel und Werte</translation>
     </message>
     <message>
-        <source>Launched otherwise than by default, they are faster for {0} of {1} measured shapes, most for {2}: by {3}.</source>
-        <translation>Anders gestartet als standardmäßig sind sie für {0} von {1} gemessenen Größen schneller, am meisten für {2}: um {3}.</translation>
+        <source>Tuned launches are faster for {0} of {1} measured shapes, most for {2}: by {3}.</source>
+        <translation>Abgestimmte Starts sind für {0} von {1} gemessenen Größen schneller, am meisten für {2}: um {3}.</translation>
     </message>
     <message>
         <source>Layers on other machines keep their caches in plain numbers, and attend to all rows.</source>

@@ -5,6 +5,7 @@ import json
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from medusa_core.errors import HubError, MedusaError
@@ -27,9 +28,10 @@ def test_a_texts_string_is_its_formatted_template() -> None:
 
 
 def test_values_of_a_text_are_numbers_or_strings() -> None:
-    text = tr("{0} {1} {2} {3}", Path("a"), 1.5, None, ValueError("b"))
-    assert text == "a 1.5 None b"
-    assert text.values == ("a", 1.5, "None", "b")
+    text = tr("{0} {1} {2} {3} {4:,}", Path("a"), 1.5, None, ValueError("b"), np.int64(1_000))
+    assert text == "a 1.5 None b 1,000"
+    assert text.values == ("a", 1.5, "None", "b", 1_000)
+    assert json.dumps(text_to_json(text))
 
 
 @pytest.mark.parametrize("text", [NESTED, tr("No model is loaded."), "plain", ""])
@@ -44,6 +46,7 @@ def test_a_text_survives_pickles_copies_and_json(text: str) -> None:
 @pytest.mark.parametrize("raw", [["{0} {1}", "a"], ["{", 1], ["{0:,}", "a"], ["{0.x}", 1], [1, 2]])
 def test_json_that_cannot_be_formatted_is_shown_as_it_is(raw: list[object]) -> None:
     assert text_from_json(raw) == str(raw[0])
+    assert text_from_json([]) == ""
 
 
 def test_an_error_passes_its_template_to_the_text_that_quotes_it() -> None:

@@ -294,7 +294,7 @@ def test_a_requested_format_is_kept_in_the_recommendation(
     )
     usual, packed = (
         plan(capsys, "plan", "qwen3.5-4b", "--vram-gib", "8", "--json", *more)
-        for more in ([], ["--cache-quant", "q4"])
+        for more in ([], ["--cache-type", "q4"])
     )
     assert int(str(packed["kv_bytes"])) < int(str(usual["kv_bytes"]))
     assert packed["weights_bytes"] == usual["weights_bytes"]

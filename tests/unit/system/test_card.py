@@ -75,13 +75,13 @@ class FakeEvent:
 
 @pytest.mark.parametrize(
     ("ends", "order", "medians"),
-    [(1e9, "ababab", [0.002, 0.005]), (-1.0, "ab", [0.001, 0.005])],
+    [(1e9, "abababab", [0.002, 0.005]), (-1.0, "abab", [0.001, 0.005])],
     ids=["all rounds", "one round, for lack of time"],
 )
 def test_seconds_are_medians_of_alternating_rounds(
     ends: float, order: str, medians: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graphs = FakeGraphs({"a": [1, 9, 2], "b": [5, 5, 6]})
+    graphs = FakeGraphs({"a": [50, 1, 9, 2], "b": [70, 5, 5, 6]})
 
     def work(name: str) -> Callable[[], None]:
         def run() -> None:

@@ -86,6 +86,7 @@ def tune(candidates: Sequence[Candidates], device: torch.device) -> dict[str, La
     found = {}
     for each in candidates:
         if each.shape not in stored:
+            # The default is stored, too, where time or memory didn't suffice: bits never change.
             ends = began + _LIMIT_S
             found[each.shape] = _choose(each, device, ends)
     if found:
@@ -107,16 +108,17 @@ def tune(candidates: Sequence[Candidates], device: torch.device) -> dict[str, La
 
 def tuning_note(device: torch.device) -> str:
     """Return which launches were chosen on a card so far, for people; empty if none were."""
-    choices = stored_choices(device)
+    choices = {
+        shape: choice for shape, choice in stored_choices(device).items() if choice.default_s
+    }
     faster = {shape: choice for shape, choice in choices.items() if choice.gain > 0}
     if not choices:
         return ""
     if not faster:
-        return tr("How they are launched by default is fastest for all measured shapes.")
+        return tr("The default launches are the fastest for all measured shapes.")
     best = max(faster, key=lambda shape: faster[shape].gain)
     return tr(
-        "Launched otherwise than by default, they are faster for {0} of {1} measured shapes, "
-        "most for {2}: by {3}.",
+        "Tuned launches are faster for {0} of {1} measured shapes, most for {2}: by {3}.",
         len(faster),
         len(choices),
         best,

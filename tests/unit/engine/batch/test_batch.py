@@ -364,7 +364,7 @@ def test_sparse_attention_warns_that_it_changes_the_text(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = write(tmp_path / "in.jsonl", LINES[:3])
-    more = ("--sparse-attention", "4", "--cache-quant", "q4")
+    more = ("--sparse-attention", "4", "--cache-type", "q4")
     assert main(arguments(folders, prompts, tmp_path / "out.jsonl", *more)) == 0
     answered_prompts = capsys.readouterr().out
     found = re.search(

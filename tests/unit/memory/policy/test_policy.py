@@ -331,7 +331,7 @@ def test_the_command_prints_the_policy_and_writes_its_results(
     reported = tmp_path / "told.json"
     sizes = ["--prompts", "32", "--length", "128", "--new-tokens", "64"]
     monkeypatch.setattr(measuring, "measure_machine", lambda *_: found_machine)
-    shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-quant", "q4"]
+    shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-type", "q4"]
     assert main(["plan", "--throughput", *shape, *sizes, "--json", str(reported)]) == 0
     printed = capsys.readouterr().out
     assert "reading from disk" in printed
