@@ -151,7 +151,8 @@ def test_only_the_chat_whose_file_is_being_read_waits_for_it(
     qtbot: QtBot, composed: Composed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, composer = composed.state, composed.composer
-    first, gate = state.conversation, threading.Event()
+    first, second, gate = state.conversation, Conversation(), threading.Event()
+    state.stored |= {first.session_id, second.session_id}
     path = tmp_path / "notes.py"
     path.write_text("print('hello')\n")
 
@@ -163,8 +164,9 @@ def test_only_the_chat_whose_file_is_being_read_waits_for_it(
     composer.attach([path])
     state.write("With a file")
     assert not composer.button.isEnabled()
-    state.show(Conversation())
-    assert composer.button.isEnabled(), "its text is still there"
+    state.show(second)
+    state.write("Without a file")
+    assert composer.button.isEnabled()
     gate.set()
     qtbot.waitUntil(lambda: not composer.reader.is_reading(first.session_id))
     assert state.draft.attachments == ()
