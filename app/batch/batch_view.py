@@ -48,7 +48,7 @@ class BatchView(QWidget):
         stage_label: Stage, progress and time left.
         bar: Progress of the stage.
         problem_label: Error and hint.
-        panel: Policy, with forecast and actual rates.
+        panel: Offload policy, with forecast and measured rates.
         results: Model of the answers.
         table: Table of the answers.
     """

@@ -271,7 +271,7 @@ class ChatController(QObject):
         return self._may_begin and self._may_move()
 
     def _settings(self) -> GenerateSettings:
-        """The panel's settings."""
+        """Return the generation settings that the settings panel shows."""
         return self._page.settings_panel.generate_settings()
 
     def _connect(self) -> None:

@@ -126,7 +126,7 @@ class ConversationView(QScrollArea):
         self._populate([message])
 
     def reveal(self, message: MessageWidget, place: QRect) -> None:
-        """Scroll to a part of a message, which is in its own coordinates."""
+        """Scroll until `place`, a rectangle in the message's coordinates, is visible."""
         self.populate_message(message)
         at = message.mapTo(self._page, place.center())
         margin = place.height() + self._appearance.scale.px(3)

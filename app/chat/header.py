@@ -132,7 +132,7 @@ class Header(QFrame):
         self.restyle()
 
     def show_model(self, choice: ModelChoice) -> None:
-        """Say which model answers."""
+        """Show the name of the loaded model and of its draft model."""
         label = f"{choice.name} · {setting_text(choice.note)}" if choice.note else choice.name
         self.model_button.setText(label)
         self.model_button.setAccessibleName(self.tr("Model: {0}").format(label))
@@ -142,14 +142,14 @@ class Header(QFrame):
         explain(self.model_button, f"{shown_text} {drafts}".strip())
 
     def offer_models(
-        self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
+        self, choices: Sequence[ModelChoice], choose: ChooseModel, current: ModelChoice
     ) -> None:
-        """List models, the current one checked; those of other machines in submenus."""
+        """Fill the model menu: `current` is checked, each other machine has a submenu."""
         self.model_menu.clear()
         for menu in self._place_menus:
             menu.deleteLater()
         here = [choice for choice in choices if choice.remote is None]
-        _add_models(self.model_menu, here, choose, now)
+        _add_models(self.model_menu, here, choose, current)
         self._place_menus = []
         for place, models in groupby(
             (choice for choice in choices if choice.remote is not None),
@@ -159,7 +159,7 @@ class Header(QFrame):
                 self.model_menu.addSeparator()
             menu = self.model_menu.addMenu(self.tr("On {0}").format(place))
             self._place_menus.append(menu)
-            _add_models(menu, list(models), choose, now)
+            _add_models(menu, list(models), choose, current)
         self.model_menu.addSeparator()
         self._add_ways_to_models()
 

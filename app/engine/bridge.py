@@ -311,7 +311,7 @@ class EngineBridge(QObject):
         batches.clear()
 
     def _check_engine(self) -> None:
-        """Check that the engine is alive while a request is open."""
+        """Start another engine if its thread has ended, and fail all open requests."""
         assert self._engine is not None
         if not self._requests:
             self._watch.stop()

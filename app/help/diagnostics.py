@@ -88,7 +88,7 @@ class DiagnosticsDialog(QDialog):
     def look(self) -> None:
         """Run the checks, and show their results."""
         if not self.tasks.is_running:
-            self.tasks.start(self._look())
+            self.tasks.start(self._run_checks())
 
     def save(self, path: Path) -> None:
         """Save the shown report."""
@@ -99,7 +99,7 @@ class DiagnosticsDialog(QDialog):
             return
         self.note.setText(self.tr("Saved as {0}.").format(path))
 
-    async def _look(self) -> None:
+    async def _run_checks(self) -> None:
         self.note.setText(self.tr("Looking…"))
         for button in (self.save_button, self.copy_button):
             button.setEnabled(False)

@@ -125,7 +125,7 @@ class ModelStep(WelcomeStep):
     def look(self) -> None:
         """Start to determine which models fit; the table is filled later."""
         if self._library is not None and not (self._tasks.is_running or self.offers):
-            self._tasks.start(self._look(self._library))
+            self._tasks.start(self._load_budget(self._library))
 
     def show_budget(self, library: Library, budget: Budget) -> None:
         """Show the models that fit a device."""
@@ -138,7 +138,7 @@ class ModelStep(WelcomeStep):
             words = proposal_words(best, 0.0, 0.0)
             self.note.setText(self.tr("Proposed for this computer: {0}").format(words))
 
-    async def _look(self, library: Library) -> None:
+    async def _load_budget(self, library: Library) -> None:
         try:
             self.show_budget(library, await library.budget())
         except MedusaError as error:

@@ -210,14 +210,15 @@ class HistoryController(QObject):
         self.journal.write(lambda h: h.finish_answer(*ended))
         self.refresh()
 
-    def _moved(self, conversation: Conversation) -> None:
+    def _save_leaf(self, conversation: Conversation) -> None:
+        """Save which branch of the conversation is shown."""
         name, leaf = conversation.session_id, conversation.leaf_id
         if leaf:
             self.journal.write(lambda h: h.set_leaf(name, leaf))
 
     def _taken_back(self, conversation: Conversation, turn: Turn) -> None:
         self._ended(conversation, turn)
-        self._moved(conversation)
+        self._save_leaf(conversation)
 
     # What is shown --------------------------------------------------------------------------------
 
@@ -352,7 +353,7 @@ class HistoryController(QObject):
         chat.reasoning_known.connect(self._reasoning_known)
         chat.ended.connect(self._ended)
         chat.taken_back.connect(self._taken_back)
-        chat.moved.connect(self._moved)
+        chat.moved.connect(self._save_leaf)
         chat.state.conversation_changed.connect(self._show_conversation)
         sidebar.opened.connect(self.open)
         sidebar.new_requested.connect(chat.new_chat)

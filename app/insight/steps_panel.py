@@ -160,14 +160,15 @@ class StepsPanel(QWidget):
 
     def _connect(self) -> None:
         timeline = self._timeline
-        timeline.track_changed.connect(self._begin)
+        timeline.track_changed.connect(self._track_changed)
         timeline.grown.connect(self._draw_soon)
         timeline.moved.connect(self._moved)
         for plot in self._over_time:
             plot.step_chosen.connect(self._go_to)
             plot.step_moved.connect(lambda steps: timeline.go(timeline.index + steps))
 
-    def _begin(self) -> None:
+    def _track_changed(self) -> None:
+        """Start new figures for another answer."""
         self.figures = StepFigures(self._appearance.legend)
         self._draw_soon()
 

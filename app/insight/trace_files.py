@@ -142,7 +142,7 @@ class TraceFiles(QObject):
 
 
 def _read(path: Path) -> Recording:
-    """Read a trace that the ring buffer can hold.
+    """Read a trace of at most `MAX_STEPS` steps.
 
     Raises:
         TraceError: The trace can't be read or is too long.

@@ -42,7 +42,7 @@ Samples = tuple[tuple[LegendSample, str], ...]
 
 
 def step_samples(legend: Legend) -> Samples:
-    """Return the samples for the tree of a step."""
+    """Return the legend entries for the tree of a decoding step."""
     badges = (_badge(info, legend) for info in legend.sources)
     shown = (
         (sample, QCoreApplication.translate("Insight", words))
@@ -53,7 +53,7 @@ def step_samples(legend: Legend) -> Samples:
 
 
 def plan_samples(legend: Legend) -> Samples:
-    """Return the samples for a planned tree."""
+    """Return the legend entries for a planned tree, each a swatch and its meaning."""
     numbered = (_badge(info, legend) for info in legend.sources if info.is_numbered)
     return (
         (
@@ -118,7 +118,7 @@ class TreeLegend(QWidget):
         samples = tuple(
             (sample, meaning)
             for sample, meaning in self._samples(self._appearance.legend)
-            if self._is_of_use(sample)
+            if self._has_occurred(sample)
         )
         for sample, meaning in samples:
             self._flow.addWidget(self._entry(sample, meaning))
@@ -131,7 +131,8 @@ class TreeLegend(QWidget):
             swatch.updateGeometry()
             swatch.update()
 
-    def _is_of_use(self, sample: LegendSample) -> bool:
+    def _has_occurred(self, sample: LegendSample) -> bool:
+        """Whether a drawn tree contains what this legend entry explains."""
         if isinstance(sample, Badge):
             return sample.mark.source in self._occurred
         if isinstance(sample, NodeState):

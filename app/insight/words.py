@@ -61,7 +61,7 @@ def show_token(
 
 
 def as_typed(shown: str) -> str:
-    """Convert symbols for white space in an edited token back."""
+    """Convert a displayed token back to text, such as ␣ to a space."""
     for char, sign in _SIGNS.items():
         shown = shown.replace(sign, char)
     return _CODE_POINT.sub(lambda found: _char(found[0], int(found[1], 16)), shown)

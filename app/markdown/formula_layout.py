@@ -42,7 +42,7 @@ class FormulaError(Exception):
 
 
 class Piece(NamedTuple):
-    """A part of a formula.
+    """A parsed element of a formula, with its text in Unicode.
 
     Attributes:
         kind: Role of the part beside other parts.

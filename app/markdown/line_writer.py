@@ -17,7 +17,7 @@ class LineWriter:
 
     Args:
         document: The document.
-        formats: Formats of the style.
+        formats: Character and block formats of the current theme.
     """
 
     def __init__(self, document: QTextDocument, formats: Formats) -> None:

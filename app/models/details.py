@@ -338,7 +338,7 @@ class Details(QWidget):
 
     @property
     def _config(self) -> ModelConfig | None:
-        """Configuration of the layers that this computer holds."""
+        """Config of what runs on this computer: all of it, or all but a cluster's layers."""
         config = None if self._subject is None else self._subject.config
         return client_config(config) if config is not None and self.cluster else config
 

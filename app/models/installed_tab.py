@@ -139,7 +139,7 @@ class InstalledTab(QWidget):
 
     @property
     def items(self) -> tuple[Installed, ...]:
-        """Tab of installed models."""
+        """Installed models and heads."""
         return self._state.installed
 
     async def refresh(self) -> None:

@@ -58,7 +58,7 @@ class StoragePage(QWidget):
         self._grid.addWidget(keys, 1, 0, 1, 4)
         for name, folder in self._folders.items():
             self._add(name, folder)
-        self._add_report()
+        self._add_buttons()
         self._grid.setRowStretch(self._grid.rowCount(), 1)
 
     def measure(self) -> None:
@@ -86,7 +86,8 @@ class StoragePage(QWidget):
         self._grid.addWidget(size, row, 2)
         self._grid.addWidget(button, row, 3)
 
-    def _add_report(self) -> None:
+    def _add_buttons(self) -> None:
+        """Add the buttons for export, import and diagnostics."""
         row = FlowLayout(self.fontMetrics().height() // 2)
         for text, requested in (
             (self.tr("Export settings…"), self.export_requested),

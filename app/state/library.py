@@ -122,7 +122,7 @@ class LibraryState(QObject):
         Raises:
             MedusaError: The device can't be used.
         """
-        library, loaded_model = self._opened(), self.loaded_model
+        library, loaded_model = self._require_library(), self.loaded_model
         return await library.budget(loaded_model.model_bytes, loaded_model.device)
 
     async def refresh(self) -> None:
@@ -131,7 +131,7 @@ class LibraryState(QObject):
         Raises:
             MedusaError: The library's folders can't be read.
         """
-        library = self._opened()
+        library = self._require_library()
         self.installed = installed = await library.installed()
         ready = {one.model_dir for one in ready_choices()}
         here = {*ready, self.loaded_model.choice.model_dir, *(item.path for item in installed)}
@@ -149,7 +149,7 @@ class LibraryState(QObject):
             MedusaError: The path is no model, or the list of folders can't be written.
         """
         async with self._imports:  # the list of folders is read, and written whole
-            await asyncio.to_thread(self._opened().add_folder, str(path))
+            await asyncio.to_thread(self._require_library().add_folder, str(path))
         await self.refresh()
 
     async def remove(self, item: Installed) -> int:
@@ -158,8 +158,8 @@ class LibraryState(QObject):
         Raises:
             MedusaError: The model can't be deleted.
         """
-        freed = await self._opened().remove(item)
-        self._opened().forget_downloads(item)
+        freed = await self._require_library().remove(item)
+        self._require_library().forget_downloads(item)
         await self.refresh()
         return freed
 
@@ -203,7 +203,8 @@ class LibraryState(QObject):
             self.loaded_model.load(first_choice())
         self.changed.emit()
 
-    def _opened(self) -> Library:
+    def _require_library(self) -> Library:
+        """Return the library; `open` must have succeeded before."""
         assert self.library is not None, "open() comes first"
         return self.library
 
@@ -223,7 +224,7 @@ class LibraryState(QObject):
 
     def _load_with(self, heads: Path) -> bool:
         """Load the selected model with heads, or show why they don't fit."""
-        library, choice = self._opened(), self.loaded_model.choice
+        library, choice = self._require_library(), self.loaded_model.choice
         here = (*self.installed, *library.built_in())
         model = next((one for one in here if one.path == choice.model_dir), None)
         offered = () if model is None else library.heads_for(model, self.installed)

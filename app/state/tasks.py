@@ -46,9 +46,13 @@ class Tasks:
             task.add_done_callback(lambda _task: on_end())
 
     def cancel(self) -> None:
-        """Cancel all coroutines; they end at their next `await`."""
+        """Cancel all coroutines; they end at their next `await`.
+
+        With the loop they have ended already: Qt deletes windows after it.
+        """
         for task in self._tasks:
-            task.cancel()
+            if not task.get_loop().is_closed():
+                task.cancel()
 
     async def wait(self) -> None:
         """Wait until all coroutines have ended, including those started meanwhile."""

@@ -57,7 +57,7 @@ class Legend:
 
     @property
     def block_sources(self) -> tuple[str, ...]:
-        """Names of sources that draft a block in one pass, for this model or not."""
+        """Names of all block drafters (one pass drafts all tokens), also those not loaded."""
         return tuple(info.name for info in self._infos.values() if info.draws_block)
 
     @property

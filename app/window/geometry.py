@@ -41,11 +41,11 @@ class WindowState:
     def save(self) -> None:
         """Save the state; ignored if the disk isn't writable."""
         saved = {
-            "geometry": _text(self._window.saveGeometry()),
-            "docks": _text(self._window.saveState()),
+            "geometry": _encode(self._window.saveGeometry()),
+            "docks": _encode(self._window.saveState()),
             "open": [name for name, (is_open, _) in self._panels.items() if is_open()],
             "splitters": {
-                one.objectName(): _text(one.saveState())
+                one.objectName(): _encode(one.saveState())
                 for one in self._window.findChildren(QSplitter)
                 if one.objectName()
             },
@@ -69,12 +69,12 @@ class WindowState:
         for name in opened if isinstance(opened, list) else ():
             if name in self._panels:
                 self._panels[name][1]()
-        self._window.restoreGeometry(_bytes(saved.get("geometry")))
-        self._window.restoreState(_bytes(saved.get("docks")))
+        self._window.restoreGeometry(_decode(saved.get("geometry")))
+        self._window.restoreState(_decode(saved.get("docks")))
         splitters = saved.get("splitters")
         for one in self._window.findChildren(QSplitter):
             if isinstance(splitters, dict) and one.objectName() in splitters:
-                one.restoreState(_bytes(splitters[one.objectName()]))
+                one.restoreState(_decode(splitters[one.objectName()]))
         self._move_on_screen()
 
     def _move_on_screen(self) -> None:
@@ -94,11 +94,11 @@ def _is_seen(part: QRect) -> bool:
     return part.width() >= _LEAST_SEEN and part.height() >= _LEAST_SEEN // 2
 
 
-def _text(state: QByteArray) -> str:
+def _encode(state: QByteArray) -> str:
     return base64.b64encode(state.data()).decode("ascii")
 
 
-def _bytes(saved: Any) -> QByteArray:
+def _decode(saved: Any) -> QByteArray:
     try:
         return QByteArray(base64.b64decode(str(saved or ""), validate=True))
     except (binascii.Error, ValueError):

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Proposal(QObject):
-    """Controls the proposal in an empty conversation, and its download in the background.
+    """Proposes a better model in an empty conversation and downloads it in the background.
 
     Attributes:
         card: The shown card; None if none is shown.

@@ -210,7 +210,7 @@ class TextView(QTextBrowser):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(self._frame_colour, 2))
         for start, end in self.framed:
-            for place in self._places(start, end):
+            for place in self._text_rects(start, end):
                 painter.drawRoundedRect(place.adjusted(-1, 0, 1, 0), 3, 3)
         painter.end()
 
@@ -220,8 +220,8 @@ class TextView(QTextBrowser):
             painter.fillRect(bar, self._bar_colour)
         painter.end()
 
-    def _places(self, start: int, end: int) -> Iterator[QRectF]:
-        """Yield the rectangles of a part of the text, line by line."""
+    def _text_rects(self, start: int, end: int) -> Iterator[QRectF]:
+        """Yield the rectangles of the characters from `start` to `end`, line by line."""
         block = self.document().findBlock(start)
         while block.isValid() and block.position() < end:
             corner = self.document().documentLayout().blockBoundingRect(block).topLeft()

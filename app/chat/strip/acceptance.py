@@ -38,7 +38,7 @@ class AcceptanceRate(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Accepted steps ÷ steps with drafts; 0 before the first."""
+        """Steps with an accepted draft token ÷ steps with a draft token; 0 if there are none."""
         return self.num_accepted / self.num_steps if self.num_steps else 0.0
 
 

@@ -146,7 +146,7 @@ def test_an_answer_names_the_model_that_wrote_it_not_the_one_that_was_refused(
     assert (expected.model, expected.model_key) == (demo.name, str(demo.model_dir))
     (shown,) = window.chat.answers
     assert (shown.answer.model, shown._speaker.text()) == (demo.name, demo.name)
-    assert window.chat.path._lack(expected) == ""
+    assert window.chat.path._reroll_obstacle(expected) == ""
 
 
 def test_an_answer_cut_by_a_model_change_names_the_previous_model(

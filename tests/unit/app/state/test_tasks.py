@@ -95,3 +95,17 @@ def test_a_failure_is_reported_at_once_and_stops_nothing_else(
 
     asyncio.run(run())
     assert [str(error) for error in failures] == ["no"]
+
+
+def test_coroutines_of_a_closed_loop_are_left_alone() -> None:
+    """Qt deletes the windows after the loop has been closed."""
+    tasks, loop = Tasks(), asyncio.new_event_loop()
+
+    async def run() -> None:
+        tasks.start(asyncio.sleep(60))
+        await asyncio.sleep(0)
+
+    loop.run_until_complete(run())
+    loop.close()
+    tasks.cancel()
+    assert tasks.is_running

@@ -44,7 +44,7 @@ def test_a_frame_is_drawn_around_the_text_and_its_marks_stay(
     view.show()
     found = document.find(word)
     start, end = found.selectionStart(), found.selectionEnd()
-    (place,) = view._places(start, end)
+    (place,) = view._text_rects(start, end)
     cursor, edges = view.textCursor(), []
     for position in (start, end):
         cursor.setPosition(position)
@@ -79,7 +79,7 @@ def test_a_frame_goes_on_in_the_next_line(qtbot: QtBot) -> None:
     qtbot.addWidget(view)
     view.resize(300, 100)
     view.show()
-    places = list(view._places(0, 299))
+    places = list(view._text_rects(0, 299))
     assert len(places) > 3
     assert all(b.top() >= a.bottom() - 1 for a, b in pairwise(places))
     assert sum(place.width() for place in places) > 3 * 200
