@@ -40,6 +40,11 @@ def run(qapp: QApplication) -> Iterator[Run]:
         async def bounded() -> None:
             async with asyncio.timeout(60):
                 await work()
+            # What goes on would run later, when Qt processes events without a running loop.
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
 
         loop.run_until_complete(bounded())
 
