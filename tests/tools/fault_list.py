@@ -564,8 +564,8 @@ FAULTS = (
     Fault(
         "window-place",
         "app/window/geometry.py",
-        'restoreGeometry(_bytes(saved.get("geometry")))',
-        'restoreGeometry(_bytes(saved.get("docks")))',
+        'restoreGeometry(_decode(saved.get("geometry")))',
+        'restoreGeometry(_decode(saved.get("docks")))',
         "the window doesn't open where it was closed",
         ("test_instances.py",),
     ),
