@@ -75,6 +75,7 @@ class LibraryState(QObject):
         self._open_library = open_library
         self._draft_models = draft_models
         self._imports = asyncio.Lock()
+        self._listing = asyncio.Lock()
         self.tasks = Tasks(self)
         self._download_states: dict[int, JobState] = {}
         self.library: Library | None = None
@@ -132,7 +133,8 @@ class LibraryState(QObject):
             MedusaError: The library's folders can't be read.
         """
         library = self._require_library()
-        self.installed = installed = await library.installed()
+        async with self._listing:  # an older list must not come after a newer one
+            self.installed = installed = await library.installed()
         ready = {one.model_dir for one in ready_choices()}
         here = {*ready, self.loaded_model.choice.model_dir, *(item.path for item in installed)}
         self._choices = {path: one for path, one in self._choices.items() if path in here}

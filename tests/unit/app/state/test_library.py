@@ -114,3 +114,29 @@ def test_the_end_of_a_download_is_told_once(qtbot: QtBot) -> None:
     downloads.tell(1, JobState.READY)
     downloads.tell(1, JobState.READY)
     assert ended == [("org/tiny", JobState.FAILED), ("org/tiny", JobState.READY)]
+
+
+def test_an_older_list_does_not_replace_a_newer_one(
+    run: Run, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_of(library)
+    state.open()
+    list_installed, started = library.installed, asyncio.Event()
+
+    async def slow_at_first() -> object:
+        found = await list_installed()
+        if not started.is_set():
+            started.set()
+            await asyncio.sleep(0.3)  # longer than the other list takes
+        return found
+
+    monkeypatch.setattr(library, "installed", slow_at_first)
+
+    async def work() -> None:
+        older = asyncio.ensure_future(state.refresh())
+        await started.wait()
+        await state.add(write_tiny(tmp_path / "tiny", SPEC))
+        await older
+        assert [one.path for one in state.installed] == [tmp_path / "tiny"]
+
+    run(work)
