@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from installer.console import ProgressLine
 from installer.errors import CommandError, SetupError
@@ -76,6 +76,20 @@ class SystemCommands:
         self.folder = folder
         self.held = held
 
+    def _options(self, env: Mapping[str, str] | None) -> dict[str, Any]:
+        """Return how each program is started: without input, its output and errors as one text."""
+        return {
+            "cwd": self.folder,
+            "env": without_other_pythons(os.environ if env is None else env),
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+            "text": True,
+            "encoding": "utf-8",
+            "errors": "replace",
+            "creationflags": _NO_CONSOLE,
+        }
+
     def capture(
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
@@ -83,17 +97,9 @@ class SystemCommands:
         try:
             done = subprocess.run(
                 command,
-                cwd=self.folder,
-                env=without_other_pythons(os.environ if env is None else env),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
                 timeout=timeout_s,
                 check=False,
-                creationflags=_NO_CONSOLE,
+                **self._options(env),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return Output(status=None, text=str(error))
@@ -116,16 +122,8 @@ class SystemCommands:
         try:
             child = subprocess.Popen(
                 command,
-                cwd=self.folder,
-                env=without_other_pythons(os.environ if env is None else env),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
                 pass_fds=(self.held,) if can_inherit else (),
-                creationflags=_NO_CONSOLE,
+                **self._options(env),
             )
         except OSError as error:
             raise SetupError(f"{command[0]} could not be started: {error}.") from error
