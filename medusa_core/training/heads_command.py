@@ -38,7 +38,7 @@ from medusa_core.training.heads_config import HeadsConfig, config_of, vocabulary
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
 from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, plan_run
 from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, drafted_tokens
-from medusa_core.training.hydra_trainee import HydraTrainee
+from medusa_core.training.hydra_trainee import HydraTrainee, open_trained
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.lora import LoraSpec
 from medusa_core.training.medusa_trainee import MedusaTrainee
@@ -61,7 +61,8 @@ _TRAINEES: Mapping[str, Callable[[Target, HeadsConfig, Tensor | None], Trainee]]
     "eagle": EagleTrainee,
     "hydra": HydraTrainee,
 }
-_OWN_PROMPTS = 400  # prompts that a model writes itself, if there is time
+_OWN_PROMPTS = 400  # prompts that a model writes itself, if the time isn't limited
+_MOST_OWN_PROMPTS = 20_000  # in a limited time: a question that is asked again teaches little
 SESSIONS = (16, 8, 4, 2, 1)  # parallel conversations, if memory allows
 
 
@@ -78,8 +79,7 @@ def train_heads(args: argparse.Namespace) -> bool:
             if history := folder.config().own_chats:  # one snapshot for all slices of the run
                 write_training_prompts(prompts_of_chats(Path(history)), folder.chats)
         config = folder.config()
-        if config.joint:  # fail now rather than after hours
-            check_family(ModelFiles.open(model_dir_of(config)).config)
+        check_model(config)  # fail now rather than after hours
         if args.watched:
             stop_with_input(stopped)
         leaves: list[
@@ -117,8 +117,7 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
         MedusaError: The model can't be loaded, or the configuration is invalid.
     """
     config = config_of(args)
-    if config.joint:
-        check_family(ModelFiles.open(model_dir_of(config)).config)
+    check_model(config)
     base_bytes = memory_of_this_program()
     target = load_for_training(config)
 
@@ -132,10 +131,25 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     return plan_run(config, target, make, prompts, base_bytes)
 
 
+def check_model(config: HeadsConfig) -> None:
+    """Check that a run's model can be trained, and that heads to start from fit it.
+
+    Raises:
+        MedusaError: It can't, or they don't.
+    """
+    sizes = ModelFiles.open(model_dir_of(config)).config
+    if config.joint:
+        check_family(sizes)
+    if config.from_heads:
+        open_trained(config, sizes)
+
+
 def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[OwnAnswer]) -> Trainee:
     """Return untrained heads of the configured kind."""
     if config.kind == "streams":
         return StreamsTrainee(target, config)
+    if config.from_heads:
+        return HydraTrainee.from_heads(target, config)
     columns = vocabulary_of(config)
     is_whole = not 0 < columns < target.config.vocab_size
     token_ids = None if is_whole else drafted_tokens(answers, columns)
@@ -234,7 +248,7 @@ def prompts_of(
     if config.data or config.answers_of or config.prompts == "bundled":
         return prompts
     if not folder.prompts.is_file():
-        number = config.answers // 2 or _OWN_PROMPTS
+        number = config.answers // 2 or (_MOST_OWN_PROMPTS if config.minutes else _OWN_PROMPTS)
         write_training_prompts(own_prompts(target, number, config.seed, is_over), folder.prompts)
     own = read_training_prompts([folder.prompts]) if folder.prompts.stat().st_size else []
     return in_order([*prompts, *own], config.seed)

@@ -43,6 +43,7 @@ class HeadsConfig:
         answers: Number of answers to write; 0 for as many as time and disk allow.
         answers_of: Folder of another run for this model, whose answers are used instead; empty for
             none.
+        from_heads: Folder of trained Hydra heads to start from; empty for new heads.
         max_new_tokens: Maximum length of an answer.
         drawn_share: Share of answers that are sampled instead of greedy.
         temperature: Sampling temperature.
@@ -79,6 +80,7 @@ class HeadsConfig:
     own_chats: str = ""
     answers: int = 0
     answers_of: str = ""
+    from_heads: str = ""
     max_new_tokens: int = 256
     drawn_share: float = 0.5
     temperature: float = 0.8
@@ -154,6 +156,16 @@ class HeadsConfig:
             raise TrainingError(
                 "The answers of another run are answers to its own prompts.",
                 "Leave out --data and --own-chats, or --answers-of.",
+            )
+        if self.from_heads and self.kind != "hydra":
+            raise TrainingError(
+                f"Training of the kind {self.kind} can't start from trained heads.",
+                "Leave out --from, or choose hydra.",
+            )
+        if self.from_heads and self.vocabulary:
+            raise TrainingError(
+                "Heads keep the draft vocabulary that they were trained with.",
+                "Leave out --vocabulary, or --from.",
             )
         if (self.joint or self.kind == "streams") and (self.tier_disk or self.cluster):
             raise TrainingError(
@@ -306,6 +318,12 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="learn from the answers of another run for this model, the first --answers of them",
     )
+    parser.add_argument(
+        "--from",
+        dest="from_heads",
+        metavar="HEADS",
+        help="start from trained Hydra heads in this folder, with a new learning rate schedule",
+    )
     parser.add_argument("--max-new-tokens", type=int, help="longest answer")
     parser.add_argument("--quant", help="weight format of the model")
     parser.add_argument("--device", help="cpu or cuda")
@@ -352,7 +370,7 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
     }
     if "data" in chosen:
         chosen["data"] = tuple(str(Path(name).absolute()) for name in chosen["data"])
-    for name in ("tier_disk", "answers_of"):
+    for name in ("tier_disk", "answers_of", "from_heads"):
         if name in chosen:
             chosen[name] = str(Path(chosen[name]).absolute())
     if Path(chosen.get("adapter") or ".missing").is_dir():  # else it is a repository's name

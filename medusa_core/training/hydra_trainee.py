@@ -20,7 +20,12 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from medusa_core.errors import TrainingError
+from medusa_core.heads.head_files import HeadFiles, open_head_files
+from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
@@ -90,6 +95,47 @@ class HydraModule(nn.Module):
             found[f"hydra_mlp.{head}.0.linear.bias"] = published(layer.bias)
         return found
 
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Read layers that were written by `tensors`."""
+        for head, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.Linear)
+            weight = checkpoint.floats(f"hydra_mlp.{head}.0.linear.weight", torch.float32)
+            weight[:, layer.out_features :] /= self._scale
+            layer.weight.data.copy_(weight)
+            layer.bias.data.copy_(checkpoint.floats(f"hydra_mlp.{head}.0.linear.bias", None))
+
+
+def open_trained(config: HeadsConfig, sizes: ModelConfig) -> HeadFiles:
+    """Open the heads that training starts from.
+
+    Args:
+        config: Configuration of the run.
+        sizes: Configuration of the target.
+
+    Raises:
+        CheckpointError: A file is missing or damaged.
+        HeadsError: There are no heads.
+        TrainingError: They weren't trained by this program, or for another model or number of
+            heads.
+    """
+    files, width = open_head_files(Path(config.from_heads)), sizes.hidden_size
+    layers = {
+        f"hydra_mlp.{head}.0.linear.weight": (width, (head + 2) * width)
+        for head in range(config.num_heads)
+    }
+    found = {name: shape for name, shape in files.shapes.items() if name.endswith("linear.weight")}
+    is_whole = "token_map" in files.shapes and found == layers
+    if not is_whole or int(files.checkpoint.integers("token_map").max()) >= sizes.vocab_size:
+        raise TrainingError(
+            tr(
+                "{0} doesn't hold {1} Hydra heads that this program trained for this model.",
+                config.from_heads,
+                config.num_heads,
+            ),
+            "Name other heads with --from, their number with --num-heads, or leave out --from.",
+        )
+    return files
+
 
 class HydraTrainee:
     """Hydra heads in training."""
@@ -121,6 +167,18 @@ class HydraTrainee:
         self.batch = config.batch
         self.state_width = sizes.hidden_size
         self.row_bytes = 2 * sizes.hidden_size + 8 * (config.num_heads + 3)
+
+    @classmethod
+    def from_heads(cls, target: Target, config: HeadsConfig) -> HydraTrainee:
+        """Start from trained heads, with their draft vocabulary.
+
+        Raises:
+            TrainingError: They have other sizes; see `open_trained`.
+        """
+        checkpoint = open_trained(config, target.config).checkpoint
+        trainee = cls(target, config, checkpoint.integers("token_map"))
+        trainee.module.load(checkpoint)
+        return trainee
 
     def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
         """Return the states at positions in answers, with the tokens after them."""

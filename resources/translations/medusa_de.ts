@@ -3045,6 +3045,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Nennen Sie Dateien mit Prompts (--data).</translation>
     </message>
     <message>
+        <source>Name other heads with --from, their number with --num-heads, or leave out --from.</source>
+        <translation>Nennen Sie andere Köpfe mit --from oder ihre Zahl mit --num-heads, oder lassen Sie --from weg.</translation>
+    </message>
+    <message>
         <source>Name prompts with --data.</source>
         <translation>Nennen Sie Prompts (--data).</translation>
     </message>
@@ -5579,6 +5583,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} doesn&apos;t exist.</source>
         <translation>{0} gibt es nicht.</translation>
+    </message>
+    <message>
+        <source>{0} doesn&apos;t hold {1} Hydra heads that this program trained for this model.</source>
+        <translation>{0} enthält nicht {1} Hydra-Köpfe, die dieses Programm für dieses Modell trainiert hat.</translation>
     </message>
     <message>
         <source>{0} doesn&apos;t know the model or the address: {1}.</source>

@@ -1,17 +1,19 @@
 """What Hydra heads learn is what the target wrote, token by token."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from medusa_core.errors import TrainingError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.training.documents import answered
 from medusa_core.training.heads import LOSS_DECAY
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.hydra_trainee import HydraTrainee
+from medusa_core.training.hydra_trainee import HydraTrainee, open_trained
 from medusa_core.training.trainee import collected
 from tests.support.models.tiny import TinySpec, write_tiny
 
@@ -65,3 +67,23 @@ def test_a_token_outside_of_the_vocabulary_counts_as_missed(tmp_path: Path) -> N
     assert ranks[0, 1].item() == 2  # 9 is never drafted
     assert ranks[-1].tolist() == [-1, -1, -1]  # nothing follows
     assert trainee.module.training
+
+
+def test_training_goes_on_from_the_heads_that_were_written(tmp_path: Path) -> None:
+    target = load(tmp_path)
+    first = trainee_of(target, torch.arange(0, 64, 2))
+    first.write(tmp_path, "model")
+    config = HeadsConfig(num_heads=3, from_heads=str(tmp_path))
+    second = HydraTrainee.from_heads(target, config)
+    second.module.eval()
+    shard = collected(first, target, TEXTS)
+    assert torch.equal(first.ranks(shard, 5), second.ranks(shard, 5))
+    for one, other in zip(first.module.parameters(), second.module.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0.01, atol=1e-4)  # written in bfloat16
+    with pytest.raises(TrainingError, match="hold 4 Hydra heads"):
+        open_trained(replace(config, num_heads=4), target.config)
+    with pytest.raises(TrainingError, match="hold 3 Hydra heads"):
+        open_trained(config, replace(target.config, vocab_size=32))
+    for changes in ({"kind": "eagle"}, {"vocabulary": 32}):
+        with pytest.raises(TrainingError, match=r"(?i)heads"):
+            replace(config, **changes)
