@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,11 +27,16 @@ from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
 from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.rules.rule import check_finite
+from medusa_core.speculation.rules.shaping import numbers_of
 
 _SEED_MASK = (1 << 64) - 1
 _CACHED_ROWS = 16  # more positions than a tree is deep
 _FEW = 2048  # tokens that are sorted or drawn from directly, without partitioning
 _ROUNDING = 1e-9
+_ROUNDING_32 = 2e-6  # relative error of a float32 score, and of a sum of their exponentials
+_MIN_TEMPERATURE_32 = 1e-3  # quotients of float32 scores may overflow below
+_SPAN = 8.0  # below the best score, in which a nucleus is searched before all of the row
+_NOISE_OF_ONE = 1024  # numbers of a whole row that are drawn in the time of one alone
 _DOWNLOADED = 512  # largest scores of a row
 
 FloatArray = NDArray[np.float64]
@@ -146,14 +151,19 @@ class Sampler:
         Raises:
             NumericsError: The largest logit is NaN or infinite.
         """
-        ids, kept = self._candidates(_as_float64(scores))
-        uniform = self._uniform(position, len(scores))
-        uniform = uniform[: len(scores)] if ids is None else uniform[ids]
-        if ids is None and len(kept) > _FEW:
-            ids = _within_reach(kept, uniform)
-            kept, uniform = kept[ids], uniform[ids]
-        best = int((kept + _gumbel(uniform)).argmax())
-        return best if ids is None else int(ids[best])
+        row = numbers_of(scores)
+        size, best = len(row), float(row.max())
+        check_finite(best)
+        if self._has_filters:
+            ids, kept = self._few_candidates(row, best) or self._candidates(row.astype(np.float64))
+            assert ids is not None  # there are filters
+            uniform = self._uniform_of(position, ids, size)
+        else:
+            noise = self._uniform(position, size)[:size]
+            temperature = self._settings.temperature
+            ids = _within_reach(row, noise, temperature)
+            (_, kept), uniform = _scaled(row, ids, temperature), noise[ids]
+        return int(ids[(kept + _gumbel(uniform)).argmax()])
 
     def draw_of_largest(self, largest: LargestScores, row: int, position: int) -> int:
         """The token that `draw` gives for a row, of its largest scores where these decide.
@@ -271,6 +281,21 @@ class Sampler:
                 del self._rows[next(iter(self._rows))]
         return row
 
+    def _uniform_of(self, position: int, ids: Ids, size: int) -> FloatArray:
+        """Uniform numbers of some tokens of a position; few are drawn without the whole row."""
+        if position in self._rows or len(ids) * _NOISE_OF_ONE > size:
+            return self._uniform(position, size)[ids]
+        blocks, places = np.divmod(ids, 4)  # a counter gives four numbers
+        generator = _generator(self._settings.seed, position)
+        bits = generator.bit_generator
+        state: dict[str, Any] = dict(bits.state)
+        drawn = []
+        for block, place in zip(blocks.tolist(), places.tolist(), strict=True):
+            state["state"]["counter"] = np.array([block, 0, position, 0], dtype=np.uint64)
+            bits.state = state
+            drawn.append(generator.random(4)[place])
+        return np.array(drawn)
+
     def filtered(self, scores: Tensor) -> Tensor:
         """Log-scores after temperature, top-k, top-p and min-p; −inf for what is filtered out.
 
@@ -307,6 +332,39 @@ class Sampler:
             # The ratio of probabilities is exp of the difference, without normalisation.
             ids, kept = _keep(ids, kept, kept >= kept.max() + math.log(settings.min_p))
         return SampleCandidates(ids, kept)
+
+    def _few_candidates(
+        self, row: NDArray[np.floating[Any]], best: float
+    ) -> SampleCandidates | None:
+        """Return the result of `_candidates` without converting all of a float32 row.
+
+        Args:
+            row: The logits.
+            best: The largest.
+
+        Returns:
+            None if the row is of another type or short, or rounding could change the result.
+        """
+        settings = self._settings
+        temperature, size = settings.temperature, len(row)
+        is_narrow = row.dtype == np.float32 and temperature >= _MIN_TEMPERATURE_32
+        if not is_narrow or size <= _FEW:
+            return None
+        found: SampleCandidates | None
+        if 0 < settings.top_k < size:
+            worst = torch.from_numpy(row).topk(settings.top_k).values[-1].item()
+            found = _scaled(row, np.flatnonzero(row >= worst), temperature)
+            if settings.top_p < 1:
+                found = _keep_nucleus(*found, settings.top_p)
+        elif settings.top_p < 1:
+            found = _find_nucleus(row, best, temperature, settings.top_p)
+        else:
+            likely = _above(row, best + temperature * math.log(settings.min_p))
+            found = _scaled(row, likely, temperature)
+        if found is None or not settings.min_p:
+            return found
+        ids, kept = found
+        return _keep(ids, kept, kept >= kept.max() + math.log(settings.min_p))
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
         """The distribution that `draw` samples from. [vocabulary], float64, on the CPU"""
@@ -367,11 +425,54 @@ def _nucleus_end(probabilities: FloatArray, top_p: float) -> tuple[float, int]:
     return float(ordered[max(0, num_kept - 1)]), num_above + max(1, num_kept)
 
 
-def _within_reach(scores: FloatArray, uniform: FloatArray) -> Ids:
+def _find_nucleus(
+    row: NDArray[np.floating[Any]], best: float, temperature: float, top_p: float
+) -> SampleCandidates | None:
+    """Return the result of `_keep_nucleus` for a float32 row, computed for its best tokens only.
+
+    Args:
+        row: The logits.
+        best: The largest.
+        temperature: Divides them.
+        top_p: Probability of the nucleus.
+
+    Returns:
+        None if it has tokens far below the best, or the error of the sum could change it.
+    """
+    whole = float(np.exp((row - row.dtype.type(best)) / row.dtype.type(temperature)).sum())
+    wanted = top_p * whole
+    ids = _above(row, best - _SPAN * temperature)
+    _, kept = _scaled(row, ids, temperature)
+    weights = np.exp(kept - kept.max())
+    if len(ids) > _FEW or weights.sum() <= wanted * (1 + _ROUNDING_32):
+        return None
+    ordered = np.sort(weights)[::-1]
+    ends = np.cumsum(ordered)
+    num_kept = 1 + int(np.count_nonzero(ends < wanted))
+    if np.abs(ends[max(0, num_kept - 2) : num_kept] - wanted).min() <= _ROUNDING_32 * wanted:
+        return None
+    least = ordered[num_kept - 1]
+    mask = weights > least
+    # Of equally likely tokens those with the lowest ids are kept.
+    mask[np.flatnonzero(weights == least)[: num_kept - int(np.count_nonzero(mask))]] = True
+    return SampleCandidates(ids[mask], kept[mask])
+
+
+def _scaled(row: NDArray[np.floating[Any]], ids: Ids, temperature: float) -> SampleCandidates:
+    """The log-scores of some tokens after the temperature."""
+    return SampleCandidates(ids, row[ids].astype(np.float64) / temperature)
+
+
+def _above(row: NDArray[np.floating[Any]], bound: float) -> Ids:
+    """Tokens with scores of at least a bound, and those that rounding may have put below."""
+    return np.flatnonzero(row >= bound - _ROUNDING_32 * (1 + abs(bound)))
+
+
+def _within_reach(row: NDArray[np.floating[Any]], uniform: FloatArray, temperature: float) -> Ids:
     """Tokens that noise can make the best: even with the largest noise the others are lower."""
-    best = int(scores.argmax())
+    best = int(row.argmax())
     noise = _gumbel(np.array([uniform[best], uniform.max()]))
-    return np.flatnonzero(scores >= scores[best] + noise[0] - noise[1] - _ROUNDING)
+    return _above(row, float(row[best]) + temperature * (noise[0] - noise[1]))
 
 
 def _check(settings: GenerateSettings) -> None:

@@ -44,6 +44,8 @@ class Shaping:
         self._settings = settings
         self._counts = bool(settings.presence_penalty or settings.frequency_penalty)
         self._forbidden = _by_place(settings.forbidden)
+        self._history: Sequence[int] = ()
+        self._num_seen, self._seen = 0, np.zeros(0, dtype=np.int64)
         self.is_idle = not (
             settings.repetition_penalty != 1
             or self._counts
@@ -69,11 +71,24 @@ class Shaping:
         shaped = row if self.is_idle else self._by_settings(row.clone(), context, path)
         return shaped if context.grammar is None else _within(context.grammar, shaped, path)
 
+    def _seen_in(self, history: Sequence[int]) -> NDArray[np.int64]:
+        """Distinct tokens of an answer's history, which only grows. [n]"""
+        if history is not self._history or len(history) < self._num_seen:
+            self._history, self._num_seen = history, 0
+            self._seen = np.zeros(0, dtype=np.int64)
+        if self._num_seen < len(history):
+            new = np.array(history[self._num_seen :], dtype=np.int64)
+            self._seen, self._num_seen = np.union1d(self._seen, new), len(history)
+        return self._seen
+
     def _by_settings(self, row: Tensor, context: WalkContext, path: Sequence[int]) -> Tensor:
         """Apply penalties, biases and bans to a copied row, in place."""
         settings = self._settings
         if settings.repetition_penalty != 1:
-            _penalise_repetition(row, {*context.history, *path}, settings.repetition_penalty)
+            seen = self._seen_in(context.history)
+            if path:
+                seen = np.union1d(seen, np.array(path))
+            _penalise_repetition(row, torch.from_numpy(seen), settings.repetition_penalty)
         if self._counts:
             answer = Counter(context.history[context.num_prompt_tokens :])
             answer.update(path)
@@ -87,6 +102,13 @@ class Shaping:
         if banned:
             row[torch.tensor(banned, device=row.device)] = -math.inf
         return row
+
+
+def _penalise_repetition(row: Tensor, seen: Tensor, penalty: float) -> None:
+    """Divide positive and multiply negative logits of seen tokens, in place."""
+    ids = seen.to(row.device)
+    scores = row[ids]
+    row[ids] = torch.where(scores > 0, scores / penalty, scores * penalty)
 
 
 def _within(grammar: Grammar, row: Tensor, path: Sequence[int]) -> Tensor:
@@ -131,13 +153,6 @@ def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:
         )
     if len({*settings.banned, *(token_id for _, token_id in settings.forbidden)}) >= vocab_size:
         raise RequestError("Every token is banned.", "Leave some for the answer.")
-
-
-def _penalise_repetition(row: Tensor, seen: set[int], penalty: float) -> None:
-    """Divide positive and multiply negative logits of seen tokens, in place."""
-    ids = torch.tensor(sorted(seen), device=row.device)
-    scores = row[ids]
-    row[ids] = torch.where(scores > 0, scores / penalty, scores * penalty)
 
 
 def _tensors(values: dict[int, float] | Counter[int], row: Tensor) -> tuple[Tensor, Tensor]:

@@ -43,6 +43,7 @@ from medusa_core.speculation.rules.sampling import (
     gumbel_noise,
     gumbel_noise_of,
 )
+from medusa_core.speculation.rules.shaping import Shaping
 from tests.support.engine.fakes import ChanceWitness
 from tests.support.engine.faults import Credulous, faulty_rule
 from tests.support.engine.laws import decode, plain_scores, user_says
@@ -289,6 +290,43 @@ def test_tokens_removed_from_a_large_vocabulary_are_never_drawn(deviation: float
         scores = (deviation * torch.randn(30_000, generator=dice)).float()
         noisy = scores.double() / 0.9 + gumbel_noise(5, position, 30_000)
         assert sampler.draw(scores, position) == int(noisy.argmax())
+
+
+FILTERS = (
+    {"top_p": 0.95},
+    {"top_p": 0.3, "min_p": 0.1},
+    {"top_k": 40},
+    {"top_k": 40, "top_p": 0.9, "min_p": 0.05},
+    {"min_p": 0.05},
+)
+
+
+@pytest.mark.parametrize("deviation", [0.01, 1.0, 4.0])
+@pytest.mark.parametrize("digits", [0, 1, 6])
+@pytest.mark.parametrize("given", FILTERS)
+def test_of_float32_logits_the_same_token_is_drawn_as_of_all_in_float64(
+    given: dict[str, float], digits: int, deviation: float
+) -> None:
+    """Float32 logits are filtered without converting all of them; rounded ones are often equal."""
+    settings = replace(GenerateSettings(temperature=0.7, seed=5), **given)
+    for position in range(6):
+        dice = torch.Generator().manual_seed(position)
+        scores = (deviation * torch.randn(30_000, generator=dice)).round(decimals=digits)
+        scores[7::4001] += 4 * deviation  # as a model's logits, of which few are likely
+        sampler = Sampler(settings)
+        noisy = sampler.filtered(scores.double()) + gumbel_noise(5, position, 30_000)
+        assert sampler.draw(scores, position) == int(noisy.argmax())
+
+
+def test_a_penalty_counts_the_tokens_of_a_growing_text() -> None:
+    settings, row = GenerateSettings(repetition_penalty=2.0), torch.ones(12)
+    history, shaping = [4, 5], Shaping(settings)
+    for path in ((), (9,), (9, 4), (), (7,)):
+        context = WalkContext(history, 1)
+        penalised = {*history, *path}
+        shaped = shaping(row, context, path)
+        assert {token for token in range(12) if shaped[token] == 0.5} == penalised
+        history += path
 
 
 @pytest.mark.parametrize("deviation", [0.01, 1, 4])
