@@ -16,6 +16,7 @@ from app.widgets.choices import offer
 from app.widgets.naming import name_box
 from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import Answer
+from medusa_core.chats.rounds import Round
 from medusa_core.messages import (
     THINK_TAGS,
     GenerateSettings,
@@ -112,8 +113,8 @@ class Side(QWidget):
         """Replace the last answer by an empty one, and return it."""
         self.clock_s, self.num_tokens, self.done = 0.0, 0, None
         self._view.clear()
-        content = AnswerText(self._reasoning)
-        asked = Answer(request_id, settings, model=self.mode, content=content, is_running=True)
+        first = Round(request_id, AnswerText(self._reasoning))
+        asked = Answer([first], settings, model=self.mode, is_running=True)
         answer = AnswerMessage(asked, self._appearance)
         answer.show_waiting(self.tr("Waiting for its turn…"))
         self._view.add(answer)

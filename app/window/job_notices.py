@@ -54,7 +54,7 @@ class JobNotices(QObject):
     def _answer_ended(self, conversation: Conversation, turn: Turn) -> None:
         answer = turn.answer
         is_stopped = answer.done is not None and answer.done.stop_reason is StopReason.CANCELLED
-        if is_stopped or time.time() - answer.created_s < LONG_ANSWER_S:
+        if is_stopped or time.time() - answer.rounds[0].created_s < LONG_ANSWER_S:
             return
         is_whole = answer.done is not None
         title = self.tr("An answer is ready") if is_whole else self.tr("An answer broke off")

@@ -132,6 +132,11 @@ class AnswerText:
         return joined_spans(self.text, self.spans, is_reasoning=False)
 
     @property
+    def thought(self) -> str:
+        """The reasoning."""
+        return joined_spans(self.text, self.spans, is_reasoning=True)
+
+    @property
     def is_reasoning(self) -> bool:
         """Whether the reasoning is still being written."""
         return not self.is_finished and self._parser.is_reasoning

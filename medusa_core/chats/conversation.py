@@ -16,11 +16,17 @@ from medusa_core.chats.attachments.attachment import (
     Attachment,
     with_attachments,
 )
+from medusa_core.chats.rounds import Round
 from medusa_core.messages import (
     ChatMessage,
+    Content,
     GenerateSettings,
     GenerationDone,
+    ImagePart,
     Role,
+    as_content,
+    content_images,
+    content_text,
 )
 
 NewId = Callable[[], str]
@@ -37,69 +43,82 @@ class Answer:
     """An answer to a prompt, complete or not.
 
     Attributes:
-        id: Id of the answer and of its request.
+        rounds: Its rounds, oldest first; at least one.
         settings: Generation settings.
-        given: The answer to continue; None for a new one.
+        given: The text of the last round to continue; None for a new one.
         keep_tokens: Number of its tokens to keep; None for all.
         model: Name of the model, for people.
         model_key: Folder or id of the model.
-        content: Its steps and text.
-        done: Final event; None before the end, or if the answer failed.
         is_running: Whether it is being generated.
-        is_cut: Whether it was cut: the program ended, or the engine failed.
-        created_s: Unix time of its creation in seconds.
     """
 
-    id: str
+    rounds: list[Round]
     settings: GenerateSettings
     given: ChatMessage | None = None
     keep_tokens: int | None = None
     model: str = ""
     model_key: str = ""
-    content: AnswerText = field(default_factory=AnswerText)
-    done: GenerationDone | None = None
     is_running: bool = False
-    is_cut: bool = False
-    created_s: float = 0.0
+
+    @property
+    def last(self) -> Round:
+        """The last round, which is generated while the answer runs."""
+        return self.rounds[-1]
+
+    @property
+    def id(self) -> str:
+        """Id of the last round, which the next prompt follows."""
+        return self.last.id
+
+    @property
+    def content(self) -> AnswerText:
+        """Steps and text of the last round."""
+        return self.last.content
+
+    @property
+    def done(self) -> GenerationDone | None:
+        """Final event of the last round; None before the end, or if it failed."""
+        return self.last.done
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last round was cut: the program ended, or the engine failed."""
+        return self.last.is_cut
 
     @property
     def text(self) -> str:
-        """The text so far, with its reasoning."""
+        """The text of the last round so far, with its reasoning."""
         return self.content.text
+
+    @property
+    def shown_text(self) -> str:
+        """The text of all rounds, without reasoning and calls."""
+        texts = (one.content.answer for one in self.rounds)
+        return "\n\n".join(text for text in texts if text)
 
     @property
     def can_continue(self) -> bool:
         """Whether another answer can continue from one of its tokens."""
         return self.done is not None or self.is_cut
 
-    @property
-    def token_ids(self) -> tuple[int, ...]:
-        """Tokens of the answer; those of its steps if it was cut."""
-        if self.done is not None:
-            return self.done.token_ids
-        return self.content.visible_tokens if self.is_cut else ()
+    def messages(self, *, keeps_reasoning: bool) -> tuple[ChatMessage, ...]:
+        """Return all rounds as messages; none if there is neither text nor a call.
 
-    @property
-    def message(self) -> ChatMessage:
-        """The answer with its reasoning, to be continued."""
-        return ChatMessage(Role.ASSISTANT, self.text, self.token_ids)
-
-    @property
-    def remembered(self) -> ChatMessage:
-        """The answer for later prompts, without reasoning."""
-        text = self.content.answer
-        # The token ids include the reasoning, so they are passed on only if there is none.
-        return self.message if text == self.text else ChatMessage(Role.ASSISTANT, text)
+        Args:
+            keeps_reasoning: Whether to keep the reasoning; later prompts omit it.
+        """
+        rounds = (one.messages(keeps_reasoning=keeps_reasoning) for one in self.rounds)
+        messages = tuple(message for messages in rounds for message in messages)
+        return messages if any(one.content or one.tool_calls for one in messages) else ()
 
     def end(self, done: GenerationDone | None = None) -> None:
-        """Complete the answer.
+        """End the last round.
 
         Args:
             done: Its final event; None if it was cut or failed.
         """
-        self.done, self.is_running = done, False
-        self.content.finish(None if done is None else done.text)
-        self.is_cut = done is None and bool(self.text)
+        self.last.end(done)
+        self.is_running = False
 
 
 @dataclass(slots=True)
@@ -109,23 +128,31 @@ class Prompt:
     Attributes:
         id: Id of the prompt.
         parent_id: Id of the answer before it; empty for a first prompt.
-        text: Text of the prompt.
-        attachments: Attached files.
+        content: Text and images of the prompt.
         answers: Answers, oldest first.
         created_s: Unix time of its creation in seconds.
+        attachments: Attached files.
     """
 
     id: str
     parent_id: str
-    text: str
+    content: Content
     answers: list[Answer] = field(default_factory=list)
     created_s: float = 0.0
     attachments: tuple[Attachment, ...] = ()
 
     @property
+    def text(self) -> str:
+        """The text of the prompt."""
+        return content_text(self.content)
+
+    @property
     def message(self) -> ChatMessage:
         """The prompt with its attachments."""
-        return ChatMessage(Role.USER, with_attachments(self.text, self.attachments))
+        message = ChatMessage(Role.USER, self.content)
+        if not self.attachments:
+            return message
+        return message.with_text(with_attachments(self.text, self.attachments))
 
 
 @dataclass(slots=True)
@@ -159,11 +186,16 @@ class Conversation:
     # New turns --------------------------------------------------------------------------------
 
     def ask(
-        self, text: str, settings: GenerateSettings, attachments: Sequence[Attachment] = ()
+        self,
+        text: str,
+        settings: GenerateSettings,
+        attachments: Sequence[Attachment] = (),
+        images: Sequence[ImagePart] = (),
     ) -> Turn:
         """Add a prompt after the last turn."""
         parent_id = self.turns[-1].answer.id if self.turns else ""
-        prompt = Prompt(self._make_id(), parent_id, text, created_s=self._clock())
+        content = (*images, *as_content(text))
+        prompt = Prompt(self._make_id(), parent_id, content, created_s=self._clock())
         prompt.attachments = tuple(attachments)
         self._prompts.append(prompt)
         return self._begin(prompt, settings)
@@ -176,20 +208,39 @@ class Conversation:
 
     def edit(self, index: int, text: str, settings: GenerateSettings) -> Turn:
         """Add another version of a turn's prompt, with its files; the old one stays."""
-        attachments = self.turns[index].prompt.attachments
+        old = self.turns[index].prompt
         del self.turns[index:]
-        return self.ask(text, settings, attachments)
+        return self.ask(text, settings, old.attachments, content_images(old.content))
 
     def reroll(self, token: int | None, settings: GenerateSettings, index: int = -1) -> Turn:
-        """Begin another answer that keeps the tokens before `token`, or all for None."""
+        """Begin another answer that keeps the tokens before `token`, or all for None.
+
+        The token is one of the last round; the rounds before it are shared with the old answer.
+        """
         old = self.turns[index].answer
         assert old.can_continue
         # The kept tokens need the same prompt, with or without the start tag of reasoning.
         turn = self.retry(replace(settings, thinks=old.settings.thinks), index)
-        turn.answer.given = old.message
+        turn.answer.rounds[:0] = old.rounds[:-1]
+        turn.answer.given = old.last.message
         turn.answer.keep_tokens = token
         turn.answer.content.expect(old.content.reasoning, old.content.begins_inside)
         return turn
+
+    def next_round(self, turn: Turn) -> Round:
+        """Begin the next round of a turn's answer, after its calls have results.
+
+        If prompts follow the answer, another answer begins that shares its rounds.
+        """
+        answer = turn.answer
+        if any(prompt.parent_id == answer.id for prompt in self._prompts):
+            answer = replace(answer, rounds=list(answer.rounds))
+            turn.prompt.answers.append(answer)
+            turn.answer = answer
+        answer.rounds.append(Round(self._make_id(), created_s=self._clock()))
+        answer.content.expect(answer.rounds[-2].content.reasoning, begins_inside=False)
+        answer.given, answer.keep_tokens, answer.is_running = None, None, True
+        return answer.last
 
     def take_back(self, turn: Turn) -> None:
         """Remove a turn's answer, and its prompt if it has no other.
@@ -207,7 +258,8 @@ class Conversation:
 
     def _begin(self, prompt: Prompt, settings: GenerateSettings) -> Turn:
         """Add an unfinished answer to a prompt and show its turn."""
-        answer = Answer(self._make_id(), settings, is_running=True, created_s=self._clock())
+        first = Round(self._make_id(), created_s=self._clock())
+        answer = Answer([first], settings, is_running=True)
         prompt.answers.append(answer)
         turn = Turn(prompt, answer)
         self.turns.append(turn)
@@ -242,11 +294,11 @@ class Conversation:
 
     def go_to(self, message_id: str) -> bool:
         """Show the path of a message; returns False if there is no such message."""
-        if any(message_id in (turn.prompt.id, turn.answer.id) for turn in self.turns):
+        if any(_includes(turn.prompt, turn.answer, message_id) for turn in self.turns):
             return True
         for prompt in self._prompts:
             for answer in prompt.answers:
-                if message_id in (prompt.id, answer.id):
+                if _includes(prompt, answer, message_id):
                     self.turns = self._path_to(answer.id)
                     last = self.turns.pop()
                     self._append_branch(last.prompt, answer)
@@ -286,20 +338,23 @@ class Conversation:
 
     def _merge_answer(self, prompt: Prompt, answer: Answer) -> bool:
         """Add an answer, or replace its unfinished version."""
-        ids = [other.id for other in prompt.answers]
-        if answer.id not in ids:
+        ids = {one.id for one in answer.rounds}
+        old = next((other for other in prompt.answers if other.id in ids), None)
+        if old is None:
             prompt.answers.append(answer)
             return True
-        old = prompt.answers[ids.index(answer.id)]
-        if old.is_running or old.can_continue or not answer.can_continue:
+        has_grown = len(answer.rounds) > len(old.rounds)
+        if old.is_running or not (has_grown or (not old.can_continue and answer.can_continue)):
             return False
-        prompt.answers[ids.index(answer.id)] = answer
+        prompt.answers[prompt.answers.index(old)] = answer
         self.turns = [Turn(prompt, answer) if turn.answer is old else turn for turn in self.turns]
         return True
 
     def _path_to(self, answer_id: str) -> list[Turn]:
         """Return the turns from the first to an answer; none if it is unknown."""
-        found = {a.id: Turn(p, a) for p in self._prompts for a in p.answers}
+        answers = [(p, a) for p in self._prompts for a in p.answers]
+        found = {one.id: Turn(p, a) for p, a in answers for one in a.rounds}
+        found |= {a.id: Turn(p, a) for p, a in answers}  # an answer may be the beginning of another
         path: list[Turn] = []
         while answer_id in found:
             path.append(found[answer_id])
@@ -321,16 +376,13 @@ class Conversation:
     def messages(self) -> tuple[ChatMessage, ...]:
         """Return the messages of the prompt: all turns up to the last prompt.
 
-        Turns without an answer are left out, since chat templates need alternating roles.
+        The earlier rounds of the last answer follow it, with their reasoning.
         """
-        *earlier, last = self.turns
-        messages: list[ChatMessage] = []
-        for turn in earlier:
-            remembered = turn.answer.remembered
-            if remembered.content:
-                messages += [turn.prompt.message, remembered]
-        given = () if last.answer.given is None else (last.answer.given,)
-        return (*messages, last.prompt.message, *given)
+        last = self.turns[-1]
+        messages = [*_remembered(self.turns[:-1]), last.prompt.message]
+        for one in last.answer.rounds[:-1]:
+            messages += one.messages(keeps_reasoning=True)
+        return (*messages, *(() if last.answer.given is None else (last.answer.given,)))
 
     def whole(self) -> tuple[ChatMessage, ...]:
         """Return the messages of the shown path, the last answer included."""
@@ -338,12 +390,29 @@ class Conversation:
             return ()
         last = self.turns[-1].answer
         messages = tuple(message for message in self.messages() if message is not last.given)
-        return (*messages, last.message) if last.text else messages
+        if not last.text and not last.last.calls:
+            return messages
+        return (*messages, *last.last.messages(keeps_reasoning=True))
 
     def remembered(self) -> tuple[ChatMessage, ...]:
         """Return the messages of the shown path for the next prompt, without reasoning."""
-        whole = self.whole()
-        if not whole or whole[-1].role is not Role.ASSISTANT:
-            return whole
-        last = self.turns[-1].answer.remembered
-        return (*whole[:-1], last) if last.content else whole[:-2]
+        if not self.turns or not self.turns[-1].answer.text:
+            return self.whole()
+        return tuple(_remembered(self.turns))
+
+
+def _remembered(turns: Sequence[Turn]) -> list[ChatMessage]:
+    """Return turns as messages of later prompts, without reasoning.
+
+    Turns without an answer are left out, since chat templates need alternating roles.
+    """
+    messages: list[ChatMessage] = []
+    for turn in turns:
+        if answer := turn.answer.messages(keeps_reasoning=False):
+            messages += [turn.prompt.message, *answer]
+    return messages
+
+
+def _includes(prompt: Prompt, answer: Answer, message_id: str) -> bool:
+    """Whether a message is the prompt or a round of the answer."""
+    return message_id == prompt.id or any(message_id == one.id for one in answer.rounds)

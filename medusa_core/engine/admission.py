@@ -11,7 +11,7 @@ from dataclasses import fields
 from medusa_core.chats.settings import SETTINGS
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
-from medusa_core.messages import GROWTHS, ChatMessage, GenerateSettings
+from medusa_core.messages import GROWTHS, ChatMessage, GenerateSettings, content_images
 from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
 
 _MAX_TEMPERATURE = 100.0
@@ -27,8 +27,12 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
     Raises:
         RequestError: A setting is out of range, or a message isn't valid text.
     """
+    if any(content_images(message.content) for message in messages):
+        raise RequestError(
+            "The models here read no images.", "Remove the image from the conversation."
+        )
     for message in messages:
-        _check_text(message.content, tr("A message"))
+        _check_text(message.text, tr("A message"))
         for call in message.tool_calls:
             _check_text(call.name + call.arguments, tr("A call of a function"))
     admit_settings(settings)

@@ -66,7 +66,7 @@ def fit(
     limit = context_tokens or target.config.context_tokens
     may_cut = settings.overflow is not Overflow.STOP
     # Lengths are estimated only if the conversation won't fit: that tokenizes every message again.
-    num_chars = sum(len(message.content) for message in messages)
+    num_chars = sum(len(message.text) for message in messages)
     is_long = may_cut and num_chars > _FAR_TOO_LONG * _CHARS_PER_TOKEN * limit
     lengths = _ExchangeLengths(messages, target, tools) if is_long else None
     if lengths is None or lengths.num_tokens <= _FAR_TOO_LONG * limit:
@@ -229,8 +229,7 @@ def _num_questions(exchange: Sequence[ChatMessage]) -> int:
 def _num_tokens(messages: Sequence[ChatMessage], target: Target) -> int:
     """Tokens of messages, without what the chat template adds."""
     return sum(
-        len(message.token_ids) or len(target.tokenizer.encode(message.content))
-        for message in messages
+        len(message.token_ids) or len(target.tokenizer.encode(message.text)) for message in messages
     )
 
 

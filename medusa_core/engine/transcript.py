@@ -107,12 +107,12 @@ def transcript_of(token_ids: Sequence[int], target: Target) -> Transcript:
 def _has_question(turns: Sequence[ChatMessage]) -> bool:
     """Whether there is something to answer: a tool's result may be empty, a user's text may not."""
     last = next(
-        (turn for turn in reversed(turns) if turn.content.strip() or turn.role is not Role.SYSTEM),
+        (turn for turn in reversed(turns) if turn.text.strip() or turn.role is not Role.SYSTEM),
         None,
     )
     if last is None or last.role is Role.ASSISTANT:
         return False
-    return last.role is Role.TOOL or bool(last.content.strip())
+    return last.role is Role.TOOL or bool(last.text.strip())
 
 
 class _FittedTurns(NamedTuple):
@@ -212,8 +212,7 @@ def _segments(
     text = render(turns)
     marks = {index: _MARKER.format(index) for index in decoded}
     marked = [
-        message._replace(content=marks.get(index, message.content))
-        for index, message in enumerate(turns)
+        message.with_text(marks.get(index, message.text)) for index, message in enumerate(turns)
     ]
     segments = _split(render(marked), marks.values())
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
@@ -278,8 +277,8 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
         at += len(segment)
         if answer is None:
             return at == len(text)
-        forms = (answer.content, answer.content.lstrip(), answer.content.rstrip())
-        fitting = [form for form in (*forms, answer.content.strip()) if text.startswith(form, at)]
+        forms = (answer.text, answer.text.lstrip(), answer.text.rstrip())
+        fitting = [form for form in (*forms, answer.text.strip()) if text.startswith(form, at)]
         if not fitting:
             return False
         at += len(fitting[0])
@@ -289,11 +288,11 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
 def _decoded_ids(answer: ChatMessage, target: Target) -> list[int]:
     """An answer's decoded tokens as long as they match its text; the rest is tokenized again."""
     if not all(0 <= token_id < target.config.vocab_size for token_id in answer.token_ids):
-        return target.tokenizer.encode(answer.content)  # another model's
-    if target.tokenizer.writes(answer.token_ids, answer.content):
+        return target.tokenizer.encode(answer.text)  # another model's
+    if target.tokenizer.writes(answer.token_ids, answer.text):
         return list(answer.token_ids)
     detokenizer = Detokenizer(target.tokenizer)
-    wanted = answer.content.encode()
+    wanted = answer.text.encode()
     num_kept, num_bytes, text = 0, 0, b""
     for index, token_id in enumerate(answer.token_ids, start=1):
         text += detokenizer.push(token_id)

@@ -19,6 +19,15 @@ from medusa_core.messages.commands import (
     Unload,
     Verify,
 )
+from medusa_core.messages.content import (
+    Content,
+    ImagePart,
+    TextPart,
+    as_content,
+    content_images,
+    content_text,
+    with_text,
+)
 from medusa_core.messages.events import (
     FINAL_EVENTS,
     AnswerStarted,
@@ -138,6 +147,7 @@ __all__ = [
     "ChatMessage",
     "CloseSession",
     "Command",
+    "Content",
     "ContextCut",
     "Count",
     "Counted",
@@ -157,6 +167,7 @@ __all__ = [
     "GenerateSettings",
     "GenerationDone",
     "HeadsShape",
+    "ImagePart",
     "LayersMoved",
     "LoadModel",
     "LoadOptions",
@@ -187,6 +198,7 @@ __all__ = [
     "StepTimes",
     "StepTrace",
     "StopReason",
+    "TextPart",
     "ThinkingSwitch",
     "Tier",
     "TokenLogprob",
@@ -203,9 +215,13 @@ __all__ = [
     "VerifiedToken",
     "Verify",
     "WeightFormats",
+    "as_content",
     "cluster_of",
+    "content_images",
+    "content_text",
     "is_plausible_speed_up",
     "local_device",
     "offers_with",
     "shown_text",
+    "with_text",
 ]

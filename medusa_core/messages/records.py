@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from medusa_core.i18n import tr
+from medusa_core.messages.content import Content, as_content, content_text, with_text
 
 
 class Role(str, Enum):
@@ -32,25 +33,53 @@ class ToolCall(NamedTuple):
     arguments: str
 
 
-class ChatMessage(NamedTuple):
+class _MessageFields(NamedTuple):
+    """Fields of a `ChatMessage`, whose constructor takes text, too."""
+
+    role: Role
+    content: Content
+    token_ids: tuple[int, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_name: str = ""
+    call_id: str = ""
+
+
+class ChatMessage(_MessageFields):
     """A message of a conversation.
 
     Attributes:
         role: Role of the message.
-        content: Text of the message.
-        token_ids: Tokens of an answer as decoded (`GenerationDone.token_ids`), so that its cached
-            rows are reused; ignored if they don't match the content.
+        content: Text and images of the message.
+        token_ids: Tokens of an answer as decoded (`GenerationDone.token_ids`), its tool calls
+            included, so that its cached rows are reused; ignored if they don't match the answer.
         tool_calls: Tool calls of an answer.
         tool_name: Function of a tool's result.
         call_id: Id of the call of a tool's result.
     """
 
-    role: Role
-    content: str
-    token_ids: tuple[int, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_name: str = ""
-    call_id: str = ""
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        role: Role,
+        content: str | Content,
+        token_ids: tuple[int, ...] = (),
+        tool_calls: tuple[ToolCall, ...] = (),
+        tool_name: str = "",
+        call_id: str = "",
+    ) -> Self:
+        """Make a message; a string is content of text alone."""
+        parts = as_content(content) if isinstance(content, str) else content
+        return super().__new__(cls, role, parts, token_ids, tool_calls, tool_name, call_id)
+
+    @property
+    def text(self) -> str:
+        """The text parts."""
+        return content_text(self.content)
+
+    def with_text(self, text: str) -> ChatMessage:
+        """Return the message with another text."""
+        return self._replace(content=with_text(self.content, text))
 
 
 class EndpointModel(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
-from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role
+from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role, content_images
 
 _GREEDY = "greedy"
 
@@ -48,6 +48,8 @@ def _check(request: Generate) -> None:
         lack = tr("tell how likely tokens are")
     elif request.keep_tokens is not None:
         lack = tr("keep a part of an answer")
+    elif any(content_images(message.content) for message in request.messages):
+        lack = tr("read images")
     if lack:
         raise RequestError(
             tr("A model of another machine can't {0}.", lack),
@@ -88,7 +90,7 @@ def _length(settings: GenerateSettings) -> dict[str, Any]:
 
 def _message(message: ChatMessage) -> dict[str, Any]:
     """Convert a message to OpenAI's form."""
-    body: dict[str, Any] = {"role": message.role.value, "content": message.content}
+    body: dict[str, Any] = {"role": message.role.value, "content": message.text}
     if message.tool_calls:
         body["tool_calls"] = [
             {

@@ -102,7 +102,7 @@ class RemoteAnswer:
     def _given(self) -> str:
         """Text of the answer to continue; empty for a new one."""
         last = self._request.messages[-1] if self._request.messages else None
-        return last.content if last is not None and last.role is Role.ASSISTANT else ""
+        return last.text if last is not None and last.role is Role.ASSISTANT else ""
 
     @property
     def _stop_reason(self) -> StopReason:

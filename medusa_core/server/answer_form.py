@@ -119,7 +119,7 @@ def check_text_length(
     """
     most = max(limits.text_chars, facts.context_tokens * _MAX_TOKEN_CHARS)
     calls = (call.arguments for message in messages for call in message.tool_calls)
-    num_chars = sum(map(len, (*(message.content for message in messages), *calls, *tools)))
+    num_chars = sum(map(len, (*(message.text for message in messages), *calls, *tools)))
     if num_chars > most:
         raise ApiError(
             400,

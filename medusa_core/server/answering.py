@@ -224,11 +224,11 @@ class _SessionAnswer:
             return
         messages, given = lease.messages, ""
         if messages[-1].role is Role.ASSISTANT:
-            given, messages = messages[-1].content, messages[:-1]
+            given, messages = messages[-1].text, messages[:-1]
         answer = self._answer
         sent = ChatMessage(Role.ASSISTANT, given + answer.text, tool_calls=tuple(answer.calls))
         message = self._form.as_message(sent)
-        if message.content == done.text and not message.tool_calls:
+        if message.text == done.text and not message.tool_calls:
             message = message._replace(token_ids=done.token_ids)
         lease.update((*messages, message), self._as_decoded(done))
 

@@ -219,7 +219,7 @@ class TerminalChat:
             case LayersMoved():
                 self._screen.print_dim(event.move.text)
             case GenerationDone():
-                turn.answer.done = event
+                turn.answer.last.done = event
 
     def _end_failed(self, turn: Turn, error: MedusaError) -> bool:
         """End an answer that failed; return whether it has text."""

@@ -106,7 +106,7 @@ def write_training_prompts(prompts: Sequence[TrainingPrompt], path: Path) -> Non
     rows = (
         {
             "category": one.category,
-            "messages": [{"role": m.role.value, "content": m.content} for m in one.messages],
+            "messages": [{"role": m.role.value, "content": m.text} for m in one.messages],
         }
         for one in prompts
     )
@@ -134,7 +134,7 @@ def _read(path: Path) -> Iterator[TrainingPrompt]:
                 tr("{0} holds no prompt.", where),
                 "A row has messages, conversations, turns, prompt, instruction, question or text.",
             )
-        if sum(len(message.content) for message in prompts.messages) <= _MOST_CHARS:
+        if sum(len(message.text) for message in prompts.messages) <= _MOST_CHARS:
             yield prompts
 
 

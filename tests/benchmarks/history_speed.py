@@ -23,7 +23,7 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.messages import Role
+from medusa_core.messages import Role, as_content
 from tests.support.history.samples import done, steps
 
 _SYLLABLES = (
@@ -66,10 +66,12 @@ class Filler:
         for number in range(0, num_messages, 2):
             requested, answered = f"{name}-{number}", f"{name}-{number + 1}"
             question = self._text(self._chance.randint(5, 40))
-            history.add_prompt(Stored(requested, name, parent, Role.USER, question, now_s))
+            history.add_prompt(
+                Stored(requested, name, parent, Role.USER, as_content(question), now_s)
+            )
             reported = StoredAnswer("Pebble", "/models/pebble")
             history.begin_answer(
-                Stored(answered, name, requested, Role.ASSISTANT, "", now_s, answer=reported)
+                Stored(answered, name, requested, Role.ASSISTANT, (), now_s, answer=reported)
             )
             text = self._text(self._chance.randint(40, 200))
             if number % _STEPS_EVERY == 0:
@@ -97,10 +99,10 @@ def measure(path: Path) -> dict[str, float]:
     figures["messages_ms"] = _usual(lambda: history.messages(name))
     for text in SEARCHES:
         figures[f"search {text!r} ms"] = _usual(lambda text=text: history.search(text))  # type: ignore[misc]
-    prompt = Stored("new", name, None, Role.USER, "Something new. " * 20, 0.0)
+    prompt = Stored("new", name, None, Role.USER, as_content("Something new. " * 20), 0.0)
     figures["add_prompt_ms"] = _usual(lambda: history.add_prompt(prompt), 1)
     reported = StoredAnswer("Pebble", "/models/pebble")
-    history.begin_answer(Stored("reply", name, "new", Role.ASSISTANT, "", 0.0, answer=reported))
+    history.begin_answer(Stored("reply", name, "new", Role.ASSISTANT, (), 0.0, answer=reported))
     second = tuple(steps("word " * 300, size=6))
     figures["append_steps_ms"] = _usual(lambda: history.append_steps("reply", second))
     figures["checkpoint_ms"] = _usual(history.checkpoint, 1)

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128, help="longest answer")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    prompts = [p.messages[-1].content for p in bundled_training_prompts()]
+    prompts = [p.messages[-1].text for p in bundled_training_prompts()]
     contestants = [Contestant(address, args.tokens) for address in args.addresses]
     for number in range(args.rounds):
         first = number * args.clients * args.turns

@@ -171,7 +171,7 @@ class EngineHere:
 
 def test_the_engine_decodes_waiting_answers_together() -> None:
     engine = EngineHere()
-    texts = random.Random(1).sample([m[0].content for m in prompts_of("pebble")], 4)
+    texts = random.Random(1).sample([m[0].text for m in prompts_of("pebble")], 4)
     requests = [
         Generate(str(i), "r", user_says(text), GenerateSettings(max_new_tokens=30), shares=4)
         for i, text in enumerate(texts)

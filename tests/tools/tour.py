@@ -37,9 +37,10 @@ from medusa_core.chats.conversation import (
     Conversation,
     Prompt,
 )
+from medusa_core.chats.rounds import Round
 from medusa_core.loading.choice import demo_choice
 from medusa_core.loading.state import Phase
-from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.messages import GenerateSettings, LoadOptions, as_content
 from medusa_core.models.quant.format import Hardware
 
 log = logging.getLogger(__name__)
@@ -119,8 +120,8 @@ def _written() -> Conversation:
     """A conversation of another program, with all that answers may hold."""
     conversation = Conversation()
     content = AnswerText.stored(WRITTEN)
-    answer = Answer("answer", GenerateSettings(), model="A larger model", content=content)
-    conversation.grow([Prompt("prompt", "", "اكتب لي عن النهر ثم مثالا", [answer])])
+    answer = Answer([Round("answer", content)], GenerateSettings(), model="A larger model")
+    conversation.grow([Prompt("prompt", "", as_content("اكتب لي عن النهر ثم مثالا"), [answer])])
     return conversation
 
 

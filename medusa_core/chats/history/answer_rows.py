@@ -24,6 +24,7 @@ from medusa_core.chats.history.records import (
     StoredAnswer,
 )
 from medusa_core.chats.reasoning import AnswerSpans, answer_text
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.messages import GenerateSettings, GenerationDone, ReasoningFormat, Role
 from medusa_core.system.storage.database import SqlRow
 
@@ -63,8 +64,10 @@ def spans_text(spans: AnswerSpans | None) -> str | None:
     return None if spans is None else json.dumps(spans_as_json(spans))
 
 
-def answer_of(row: SqlRow, text: str, packs: Iterable[bytes]) -> StoredAnswer:
-    """Return the answer of a row of `ANSWER_COLUMNS`, with its text and packed steps."""
+def answer_of(
+    row: SqlRow, text: str, packs: Iterable[bytes], calls: tuple[RoundCall, ...]
+) -> StoredAnswer:
+    """Return the answer of a row of `ANSWER_COLUMNS`, with its text, packed steps and calls."""
     model, model_key, state, settings, done, begins_inside, reasoning, spans = row
     return StoredAnswer(
         model,
@@ -76,6 +79,7 @@ def answer_of(row: SqlRow, text: str, packs: Iterable[bytes]) -> StoredAnswer:
         bool(begins_inside),
         reasoning_of(reasoning),
         spans_of(spans, text),
+        calls,
     )
 
 

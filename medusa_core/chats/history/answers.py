@@ -11,6 +11,7 @@ from medusa_core.chats.history.answer_rows import (
     reasoning_of,
     spans_text,
 )
+from medusa_core.chats.history.call_rows import CALL_COLUMNS, row_of_call
 from medusa_core.chats.history.messages import Messages
 from medusa_core.chats.history.packing import (
     pack_steps,
@@ -22,6 +23,7 @@ from medusa_core.chats.history.records import (
     Stored,
 )
 from medusa_core.chats.reasoning import AnswerSpans, answer_text
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.messages import THINK_TAGS, GenerationDone, ReasoningFormat, StepDone
 
 
@@ -29,7 +31,7 @@ class Answers(Messages):
     """Part of the history that saves answers."""
 
     def begin_answer(self, message: Stored) -> None:
-        """Add an answer that is about to be generated, after its prompt.
+        """Add a round that is about to be generated, after its prompt or the round before.
 
         Raises:
             RequestError: Conversation or parent were deleted, or the message exists already.
@@ -100,15 +102,17 @@ class Answers(Messages):
         done: GenerationDone | None,
         state: AnswerState,
         spans: AnswerSpans | None = None,
+        calls: Sequence[RoundCall] = (),
     ) -> None:
-        """Save the end of an answer.
+        """Save the end of a round.
 
         Args:
             message_id: Id of the answer.
             text: The whole text.
             done: Figures of the answer; None if it was cut or failed.
             state: Final state.
-            spans: Reasoning spans of the text; None if unknown.
+            spans: Spans of the text that are reasoning or answer; None if unknown.
+            calls: Tool calls of the round.
 
         Raises:
             RequestError: The answer was deleted.
@@ -117,6 +121,7 @@ class Answers(Messages):
         with self._database.transaction():
             number = self._message(message_id)
             self._finish(number, text, done, state, spans)
+            self._add_calls(number, calls)
             row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
             assert row is not None
             self._touch(row[0])
@@ -137,8 +142,33 @@ class Answers(Messages):
         )
         self._index(number, answer_text(text, text_spans(text) if spans is None else spans))
 
+    def save_call(self, message_id: str, place: int, call: RoundCall) -> None:
+        """Save the state of a call, before it is run and at its end.
+
+        Args:
+            message_id: Id of its round.
+            place: Index of the call in the round.
+            call: The call, with its result if it has ended.
+
+        Raises:
+            RequestError: The answer was deleted.
+            StorageError: The database can't be written.
+        """
+        with self._database.transaction():
+            number = self._message(message_id)
+            self._database.write(
+                f"UPDATE calls SET ({CALL_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?)"
+                " WHERE message = ? AND place = ?",
+                *(*row_of_call(call), number, place),
+            )
+            self._database.write("DELETE FROM images WHERE message = ? AND call = ?", number, place)
+            if call.result is not None:
+                self._add_images(number, place, call.result.content)
+
     def cut_unfinished(self) -> None:
         """End the answers of a killed program with the steps that were saved.
+
+        No call of it runs again: one that ran is interrupted, an approved one needs approval again.
 
         Raises:
             StorageError: The database can't be read or written.
@@ -158,3 +188,8 @@ class Answers(Messages):
             spans = None if tags is None else tuple(content.spans)
             with self._database.transaction():
                 self._finish(number, content.text, None, AnswerState.CUT, spans)
+        with self._database.transaction():
+            self._database.write("UPDATE calls SET state = 'interrupted' WHERE state = 'running'")
+            self._database.write(
+                "UPDATE calls SET state = 'requested', approval = '' WHERE state = 'approved'"
+            )

@@ -38,8 +38,18 @@ _FROM_BACKUP = (
         JOIN backup.messages AS theirs ON theirs.number = old.message
         JOIN main.messages AS ours ON ours.number = theirs.number AND ours.id = theirs.id
         """
-        for table in ("attachments", "answers", "steps")
+        for table in ("attachments", "answers", "steps", "calls")
     ),
+    "INSERT OR IGNORE INTO blobs (digest, data) SELECT digest, data FROM backup.blobs",
+    """
+    INSERT OR IGNORE INTO images
+    SELECT old.number, old.message, old.call, old.position, old.media_type, ours.number
+    FROM backup.images AS old
+    JOIN backup.blobs AS theirs ON theirs.number = old.blob
+    JOIN main.blobs AS ours ON ours.digest = theirs.digest
+    JOIN backup.messages AS asked ON asked.number = old.message
+    JOIN main.messages AS kept ON kept.number = asked.number AND kept.id = asked.id
+    """,
     # A complete text never changes: if they differ, the file's was damaged.
     """
     UPDATE messages SET text = old.text FROM backup.messages AS old

@@ -13,6 +13,13 @@ from medusa_core.chats.history.answer_rows import (
     answer_of,
     row_of,
 )
+from medusa_core.chats.history.call_rows import (
+    CALL_COLUMNS,
+    call_of,
+    content_of,
+    images_of,
+    row_of_call,
+)
 from medusa_core.chats.history.folding import fold
 from medusa_core.chats.history.part import (
     HistoryPart,
@@ -24,8 +31,11 @@ from medusa_core.chats.history.records import (
     StoredAnswer,
 )
 from medusa_core.chats.reasoning import answer_text
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.errors import RequestError
-from medusa_core.messages import THINK_TAGS, Role
+from medusa_core.messages import THINK_TAGS, Content, ImagePart, Role
+
+_PlacedImage = tuple[int, ImagePart]
 
 
 class Messages(HistoryPart):
@@ -52,14 +62,15 @@ class Messages(HistoryPart):
             number,
         )
         texts = {row[0]: row[4] for row in rows}
-        attachments = self._attachments(number)
-        answers = self._answers(number, texts)
+        attachments, images = self._attachments(number), self._images(number)
+        answers = self._answers(number, texts, images)
         messages = []
         for key, name, parent, role, text, created_s in rows:
             answer, files = answers.get(key), tuple(attachments.get(key, ()))
             if not text and answer is not None and answer.state is AnswerState.STREAMING:
                 text, answer = _partial_answer(answer)
-            message = (name, conversation_id, parent, Role(role), text, created_s, files, answer)
+            content = content_of(text, images.get((key, None), ()))
+            message = (name, conversation_id, parent, Role(role), content, created_s, files, answer)
             messages.append(Stored(*message))
         return tuple(messages)
 
@@ -75,8 +86,42 @@ class Messages(HistoryPart):
             found[key].append(Attachment(*values))
         return found
 
-    def _answers(self, conversation: int, texts: dict[int, str]) -> dict[int, StoredAnswer]:
-        """Return the answers of a conversation by message number."""
+    def _images(self, conversation: int) -> dict[tuple[int, int | None], list[_PlacedImage]]:
+        """Return the images of a conversation by message number, and place of a call or None."""
+        found: dict[tuple[int, int | None], list[_PlacedImage]] = defaultdict(list)
+        for key, call, position, media_type, data in self._database.rows(
+            "SELECT i.message, i.call, i.position, i.media_type, b.data"
+            " FROM messages AS m JOIN images AS i ON i.message = m.number"
+            " JOIN blobs AS b ON b.number = i.blob"
+            " WHERE m.conversation = ? ORDER BY i.number",
+            conversation,
+        ):
+            found[key, call].append((position, ImagePart(media_type, data)))
+        return found
+
+    def _calls(
+        self, conversation: int, images: dict[tuple[int, int | None], list[_PlacedImage]]
+    ) -> dict[int, tuple[RoundCall, ...]]:
+        """Return the tool calls of a conversation by message number."""
+        found: dict[int, tuple[RoundCall, ...]] = {}
+        for key, place, *row in self._database.rows(
+            f"SELECT c.message, c.place, {CALL_COLUMNS}"
+            " FROM messages AS m JOIN calls AS c ON c.message = m.number"
+            " WHERE m.conversation = ? ORDER BY c.message, c.place",
+            conversation,
+        ):
+            call = call_of(tuple(row), images.get((key, place), ()))
+            found[key] = (*found.get(key, ()), call)
+        return found
+
+    def _answers(
+        self,
+        conversation: int,
+        texts: dict[int, str],
+        images: dict[tuple[int, int | None], list[_PlacedImage]],
+    ) -> dict[int, StoredAnswer]:
+        """Return the rounds of a conversation's answers by message number."""
+        calls = self._calls(conversation, images)
         packs: dict[int, list[bytes]] = defaultdict(list)
         for key, pack in self._database.rows(
             "SELECT s.message, s.packed FROM messages AS m JOIN steps AS s ON s.message = m.number"
@@ -89,7 +134,10 @@ class Messages(HistoryPart):
             " WHERE message IN (SELECT number FROM messages WHERE conversation = ?)",
             conversation,
         )
-        return {row[0]: answer_of(row[1:], texts[row[0]], packs.get(row[0], ())) for row in rows}
+        return {
+            key: answer_of(tuple(row), texts[key], packs.get(key, ()), calls.get(key, ()))
+            for key, *row in rows
+        }
 
     def add_prompt(self, message: Stored) -> None:
         """Add a prompt or a system message, which becomes the leaf.
@@ -124,13 +172,14 @@ class Messages(HistoryPart):
                 for a in message.attachments
             ],
         )
+        self._add_images(number, None, message.content)
         if message.answer is not None:
             self._add_answer(number, message.answer)
         self._index(number, answer_text(message.text, message.spans), message.attachments)
         return number
 
     def _add_answer(self, number: int, answer: StoredAnswer) -> None:
-        """Insert an answer with its packed steps."""
+        """Insert a round of an answer with its packed steps and calls."""
         self._database.write(
             f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(number, *row_of(answer)),
@@ -139,6 +188,31 @@ class Messages(HistoryPart):
             "INSERT INTO steps (message, packed) VALUES (?, ?)",
             [(number, pack) for pack in answer.packed_steps],
         )
+        self._add_calls(number, answer.calls)
+
+    def _add_calls(self, number: int, calls: Iterable[RoundCall]) -> None:
+        """Insert the tool calls of a round."""
+        for place, call in enumerate(calls):
+            self._database.write(
+                f"INSERT INTO calls (message, place, {CALL_COLUMNS})"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                *(number, place, *row_of_call(call)),
+            )
+            if call.result is not None:
+                self._add_images(number, place, call.result.content)
+
+    def _add_images(self, number: int, call: int | None, content: Content) -> None:
+        """Insert the images of a message, or of the result of one of its calls."""
+        for position, image in images_of(content):
+            self._database.write(
+                "INSERT INTO blobs (digest, data) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING",
+                *(image.digest, image.data),
+            )
+            self._database.write(
+                "INSERT INTO images (message, call, position, media_type, blob)"
+                " SELECT ?, ?, ?, ?, number FROM blobs WHERE digest = ?",
+                *(number, call, position, clean(image.media_type), image.digest),
+            )
 
     def set_leaf(self, conversation_id: str, message_id: str) -> None:
         """Set the leaf of the path that the user sees.

@@ -9,12 +9,15 @@ from medusa_core.chats.answer_text import text_spans
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.packing import unpack_steps
 from medusa_core.chats.reasoning import AnswerSpan, AnswerSpans
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.messages import (
+    Content,
     GenerateSettings,
     GenerationDone,
     ReasoningFormat,
     Role,
     StepDone,
+    content_text,
 )
 
 
@@ -29,7 +32,7 @@ class AnswerState(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer without its text.
+    """A round of an answer without its text.
 
     Attributes:
         model: Name of the model, for people.
@@ -40,7 +43,8 @@ class StoredAnswer:
         packed_steps: Steps as stored.
         begins_inside: Whether the prompt ends with the start tag of reasoning.
         reasoning: Reasoning format of the model; None if unknown.
-        spans: Reasoning spans of the text; None if unknown.
+        spans: Spans of the text that are reasoning or answer; None if unknown.
+        calls: Tool calls of the round.
     """
 
     model: str
@@ -52,6 +56,7 @@ class StoredAnswer:
     begins_inside: bool = False
     reasoning: ReasoningFormat | None = None
     spans: AnswerSpans | None = None
+    calls: tuple[RoundCall, ...] = ()
 
     @property
     def steps(self) -> tuple[StepDone, ...]:
@@ -61,14 +66,15 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored message of a conversation, on any branch.
+    """A stored message of a conversation, on any branch: a prompt, or a round of an answer.
 
     Attributes:
         id: Id of the message.
         conversation_id: Id of its conversation.
-        parent_id: Id of the message before it; None for a first one.
+        parent_id: Id of the message before it; None for a first one. That of a later round of an
+            answer is the round before.
         role: Role of the message.
-        text: Text of the message.
+        content: Text and images of the message.
         created_s: Unix time of its creation in seconds.
         attachments: Attachments of a prompt.
         answer: Data of an answer; None for a prompt.
@@ -78,10 +84,20 @@ class Stored:
     conversation_id: str
     parent_id: str | None
     role: Role
-    text: str
+    content: Content
     created_s: float
     attachments: tuple[Attachment, ...] = ()
     answer: StoredAnswer | None = None
+
+    @property
+    def text(self) -> str:
+        """Text of the message."""
+        return content_text(self.content)
+
+    @property
+    def calls(self) -> tuple[RoundCall, ...]:
+        """Tool calls of a round."""
+        return () if self.answer is None else self.answer.calls
 
     @property
     def spans(self) -> AnswerSpans:

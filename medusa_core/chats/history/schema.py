@@ -130,4 +130,40 @@ def _version_3(db: sqlite3.Connection) -> None:
             )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _version_3)
+# A later round of an answer is a message whose parent is the round before. An image belongs to a
+# prompt, or to the result of a call if `call` (its place) isn't NULL; `position` is the number of
+# characters of the text before it.
+_VERSION_4 = """
+CREATE TABLE calls (
+    number INTEGER PRIMARY KEY,
+    message INTEGER NOT NULL REFERENCES messages (number) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    call_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    state TEXT NOT NULL,
+    approval TEXT NOT NULL,
+    result TEXT,
+    is_error INTEGER NOT NULL DEFAULT 0,
+    duration_s REAL NOT NULL DEFAULT 0,
+    UNIQUE (message, place)
+) STRICT;
+CREATE INDEX calls_under_way ON calls (message) WHERE state IN ('approved', 'running');
+CREATE TABLE blobs (
+    number INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE images (
+    number INTEGER PRIMARY KEY,
+    message INTEGER NOT NULL REFERENCES messages (number) ON DELETE CASCADE,
+    call INTEGER,
+    position INTEGER NOT NULL,
+    media_type TEXT NOT NULL,
+    blob INTEGER NOT NULL REFERENCES blobs (number)
+) STRICT;
+CREATE INDEX images_by_message ON images (message);
+CREATE INDEX images_by_blob ON images (blob);
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _version_3, _VERSION_4)

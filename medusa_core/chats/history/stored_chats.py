@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import Answer, Conversation, Prompt, Turn
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState, Stored, StoredAnswer
+from medusa_core.chats.rounds import Round
 from medusa_core.messages import THINK_TAGS, GenerateSettings, Role
 
 _TITLE_CHARS = 60
@@ -42,18 +46,31 @@ def stored_prompts(
         StorageError: The history can't be read.
     """
     prompts: dict[str, Prompt] = {}
-    for message in history.messages(conversation_id):
+    chains: dict[str, tuple[Prompt, list[_StoredRound]]] = {}  # rounds up to each, by its id
+    followed, continued = set(), set()
+    messages = history.messages(conversation_id)
+    for message in messages:
+        parent_id = message.parent_id or ""
         if message.role is Role.USER:
-            parent_id = message.parent_id or ""
             prompts[message.id] = Prompt(
                 message.id,
                 parent_id,
-                message.text,
+                message.content,
                 created_s=message.created_s,
                 attachments=message.attachments,
             )
-        elif message.parent_id in prompts and _is_shown(message, only_ended):
-            prompts[message.parent_id].answers.append(_answer(message))
+            followed.add(parent_id)
+        elif _is_shown(message, only_ended):
+            one = _StoredRound(message, _round(message))
+            if parent_id in prompts:
+                chains[message.id] = prompts[parent_id], [one]
+            elif parent_id in chains:
+                prompt, before = chains[parent_id]
+                chains[message.id] = prompt, [*before, one]
+                continued.add(parent_id)
+    for name, (prompt, chain) in chains.items():
+        if name in followed or name not in continued:
+            prompt.answers.append(_answer(chain))
     return tuple(prompts.values())
 
 
@@ -72,14 +89,14 @@ def stored_prompt(conversation: Conversation, prompt: Prompt) -> Stored:
         conversation.session_id,
         prompt.parent_id or None,
         Role.USER,
-        prompt.text,
+        prompt.content,
         prompt.created_s,
         prompt.attachments,
     )
 
 
 def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
-    """Convert an answer that is about to be generated."""
+    """Convert the last round of an answer, which is about to be generated."""
     answer = turn.answer
     stored = StoredAnswer(
         answer.model,
@@ -88,13 +105,14 @@ def stored_answer(conversation: Conversation, turn: Turn) -> Stored:
         begins_inside=answer.content.begins_inside,
         reasoning=answer.content.reasoning,
     )
+    before = answer.rounds[-2].id if len(answer.rounds) > 1 else turn.prompt.id
     return Stored(
         answer.id,
         conversation.session_id,
-        turn.prompt.id,
+        before,
         Role.ASSISTANT,
-        "",
-        answer.created_s,
+        (),
+        answer.last.created_s,
         answer=stored,
     )
 
@@ -109,21 +127,33 @@ def state_of(answer: Answer) -> AnswerState:
 def _is_shown(message: Stored, only_ended: bool) -> bool:
     """Whether a stored message has content worth showing."""
     state = AnswerState.DONE if message.answer is None else message.answer.state
+    has_content = bool(message.content or message.calls)
     if only_ended:
-        return bool(message.text) and state is not AnswerState.STREAMING
-    return bool(message.text) or state is not AnswerState.FAILED
+        return has_content and state is not AnswerState.STREAMING
+    return has_content or state is not AnswerState.FAILED
 
 
-def _answer(message: Stored) -> Answer:
-    """Convert a stored answer."""
+class _StoredRound(NamedTuple):
+    """A round and the message that stores it."""
+
+    message: Stored
+    round: Round
+
+
+def _answer(chain: Sequence[_StoredRound]) -> Answer:
+    """Convert the rounds of an answer."""
+    last = chain[-1].message.answer
+    rounds = [one.round for one in chain]
+    if last is None:
+        return Answer(rounds, GenerateSettings())
+    return Answer(rounds, last.settings, model=last.model, model_key=last.model_key)
+
+
+def _round(message: Stored) -> Round:
+    """Convert a stored round."""
     answer = message.answer
-    if answer is None:  # imported
-        return Answer(
-            message.id,
-            GenerateSettings(),
-            content=AnswerText.stored(message.text),
-            created_s=message.created_s,
-        )
+    if answer is None:  # its row is lost
+        return Round(message.id, AnswerText.stored(message.text), created_s=message.created_s)
     tags = answer.reasoning or THINK_TAGS
     if answer.state is AnswerState.STREAMING:  # another program writes it
         content = AnswerText(tags, answer.begins_inside)
@@ -132,13 +162,5 @@ def _answer(message: Stored) -> Answer:
         content = AnswerText.stored(
             message.text, answer.spans, lambda: answer.steps, tags, answer.begins_inside
         )
-    return Answer(
-        message.id,
-        answer.settings,
-        model=answer.model,
-        model_key=answer.model_key,
-        content=content,
-        done=answer.done,
-        is_cut=answer.state is AnswerState.CUT,
-        created_s=message.created_s,
-    )
+    is_cut = answer.state is AnswerState.CUT
+    return Round(message.id, content, answer.calls, answer.done, is_cut, message.created_s)

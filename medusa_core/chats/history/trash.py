@@ -100,6 +100,7 @@ class Trash(HistoryPart):
         write("DELETE FROM title_words WHERE rowid = ?", number)
         write("DELETE FROM messages WHERE conversation = ?", number)
         write("DELETE FROM conversations WHERE number = ?", number)
+        write("DELETE FROM blobs WHERE number NOT IN (SELECT blob FROM images)")
         for table in ("drafts", "draft_files"):
             write(f"DELETE FROM {table} WHERE conversation_id = ?", name)
 

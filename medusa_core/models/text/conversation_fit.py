@@ -53,7 +53,7 @@ def _call_probe(text: str, num_calls: int, *, is_answered: bool = True) -> tuple
 
 # By the field of a form that they decide.
 _CALL_PROBES = {
-    "calls_with_text": _call_probe(_ANSWERS[0].content, 1),
+    "calls_with_text": _call_probe(_ANSWERS[0].text, 1),
     "parallel_calls": _call_probe("", 2),
     "calls_before_question": _call_probe("", 1, is_answered=False),
 }
@@ -203,7 +203,7 @@ def _left_out(
     """Make the error that quotes the first message missing from the prompt."""
     index = first_missing(messages, prompt, reasoning) or 0
     message = messages[index]
-    text = message.content or next((call.name for call in message.tool_calls), "")
+    text = message.text or next((call.name for call in message.tool_calls), "")
     excerpt = text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…"
     return TemplateError(
         tr(

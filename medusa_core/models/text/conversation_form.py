@@ -102,7 +102,7 @@ class ConversationForm(NamedTuple):
     def _call_handling(self, message: ChatMessage, following: Sequence[ChatMessage]) -> Calls:
         """Return the strongest rewriting that a feature of the answer requires."""
         ways = [self.calls]
-        if message.content:
+        if message.text:
             ways.append(self.calls_with_text)
         if len(message.tool_calls) > 1:
             ways.append(self.parallel_calls)
@@ -143,12 +143,12 @@ def _fold_systems(messages: Iterable[ChatMessage], *, keeps_first: bool) -> Iter
     may_keep = keeps_first
     for message in messages:
         if message.role is Role.SYSTEM:
-            texts.append(message.content)
+            texts.append(message.text)
             continue
         if may_keep and texts:
             yield ChatMessage(Role.SYSTEM, _joined(*texts))
         elif message.role is Role.USER:
-            message = message._replace(content=_joined(*texts, message.content))
+            message = message.with_text(_joined(*texts, message.text))
         elif any(texts):
             yield ChatMessage(Role.USER, _joined(*texts))
         texts, may_keep = [], False
@@ -165,7 +165,7 @@ def _merge(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
     last: ChatMessage | None = None
     for message in messages:
         if last is not None and last.role is message.role and _can_join(last):
-            content = _joined(last.content, message.content)
+            content = _joined(last.text, message.text)
             last = ChatMessage(last.role, content, tool_calls=message.tool_calls)
             continue
         if last is not None:
@@ -185,7 +185,7 @@ def _can_join(message: ChatMessage) -> bool:
 def _split(answer: ChatMessage, *results: ChatMessage) -> Iterator[ChatMessage]:
     """Yield an answer's text, then each call followed by its result."""
     left = list(results)
-    if answer.content:
+    if answer.text:
         yield answer._replace(tool_calls=())
     for call in answer.tool_calls:
         yield ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))

@@ -63,8 +63,7 @@ class NameGuard:
         """Return a message with guards in its texts."""
         if not self.is_needed:
             return message
-        return message._replace(
-            content=self._guarded(message.content),
+        return message.with_text(self._guarded(message.text))._replace(
             tool_calls=tuple(map(self._call, message.tool_calls)),
             tool_name=self._guarded(message.tool_name),
             call_id=self._guarded(message.call_id),
@@ -80,12 +79,12 @@ class NameGuard:
         if not self._has_tags(message):
             return guarded
         parts, end = [], 0
-        for span in find_spans((), message.content, self._reasoning):
-            parts.append(message.content[end : span.start])
-            text, end = message.content[span.start : span.end], span.end
+        for span in find_spans((), message.text, self._reasoning):
+            parts.append(message.text[end : span.start])
+            text, end = message.text[span.start : span.end], span.end
             parts.append(text if span.is_reasoning else self._guarded(self._without_tags(text)))
-        parts.append(message.content[end:])
-        return guarded._replace(content="".join(parts))
+        parts.append(message.text[end:])
+        return guarded.with_text("".join(parts))
 
     def tool(self, tool: str) -> str:
         """Return a function's description with guards in its texts."""
@@ -118,7 +117,7 @@ class NameGuard:
 
     def _has_tags(self, message: ChatMessage) -> bool:
         """Whether an answer contains reasoning tags."""
-        return message.role is Role.ASSISTANT and self._tag.search(message.content) is not None
+        return message.role is Role.ASSISTANT and self._tag.search(message.text) is not None
 
     def _without_tags(self, text: str) -> str:
         """Guard reasoning tags, so that the template doesn't detect them."""
@@ -155,4 +154,4 @@ class NameGuard:
 def _texts(message: ChatMessage) -> list[str]:
     """Return all texts of a message, in which names of special tokens could occur."""
     calls = (text for call in message.tool_calls for text in call)
-    return [message.content, message.tool_name, message.call_id, *calls]
+    return [message.text, message.tool_name, message.call_id, *calls]

@@ -36,7 +36,7 @@ def first_missing(
     finder = _Finder(prompt)
     for index, message in enumerate(messages):
         is_answer = message.role is Role.ASSISTANT
-        content = _without_reasoning(message.content, reasoning) if is_answer else message.content
+        content = _without_reasoning(message.text, reasoning) if is_answer else message.text
         texts = [content, *(text for call in message.tool_calls for text in _call_texts(*call[1:]))]
         if not finder.find(texts) and not (is_answer and finder.find([_tail(content), *texts[1:]])):
             return index

@@ -37,4 +37,4 @@ class RawText:
         tools: tuple[str, ...] = (),
     ) -> str:
         """Join the texts of a conversation; the other arguments are ignored."""
-        return "".join(message.content for message in messages)
+        return "".join(message.text for message in messages)

@@ -29,7 +29,7 @@ class TemplateMessage(NamedTuple):
 
 def strip_token_ids(messages: Iterable[ChatMessage]) -> tuple[TemplateMessage, ...]:
     """Strip the token ids of messages."""
-    return tuple(TemplateMessage(one.role._value_, one.content, *one[3:]) for one in messages)
+    return tuple(TemplateMessage(one.role._value_, one.text, *one[3:]) for one in messages)
 
 
 def message_as_json(message: TemplateMessage) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def without_tools(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     for message in messages:
         text = _as_text(message)
         if plain and text.role is Role.USER is plain[-1].role and text != message:
-            plain[-1] = ChatMessage(Role.USER, f"{plain[-1].content}\n\n{text.content}")
+            plain[-1] = ChatMessage(Role.USER, f"{plain[-1].text}\n\n{text.text}")
         else:
             plain.append(text)
     return tuple(plain)
@@ -79,9 +79,9 @@ def _as_text(message: ChatMessage) -> ChatMessage:
     """Convert a tool's result to a user's message, and calls to text of the answer."""
     if message.role is Role.TOOL:
         name = f" of {message.tool_name}" if message.tool_name else ""
-        return ChatMessage(Role.USER, f"Result{name}:\n{message.content}")
+        return ChatMessage(Role.USER, f"Result{name}:\n{message.text}")
     if message.tool_calls:
-        parts = (message.content, *map(call_as_text, message.tool_calls))
+        parts = (message.text, *map(call_as_text, message.tool_calls))
         return ChatMessage(message.role, "\n".join(part for part in parts if part))
     return message
 

@@ -98,7 +98,7 @@ def as_openai(message: ChatMessage) -> dict[str, Any]:
     if message.role is Role.TOOL:
         return RESULT_OF_OPENAI
     calls = {"tool_calls": [CALL_OF_OPENAI]} if message.tool_calls else {}
-    return {"role": message.role.value, "content": message.content, **calls}
+    return {"role": message.role.value, "content": message.text, **calls}
 
 
 def theirs(

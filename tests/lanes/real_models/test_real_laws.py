@@ -48,7 +48,7 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
                 turn = mode.answer([message])
             found[drafter] = turn.token_ids
             accepted[drafter] += sum(turn.accept_lengths) - len(turn.accept_lengths)
-        assert len(set(found.values())) == 1, (message.content, found)
+        assert len(set(found.values())) == 1, (message.text, found)
     assert accepted.pop("none") == 0
     assert all(accepted.values()), f"who never guesses right can't be wrong: {accepted}"
 

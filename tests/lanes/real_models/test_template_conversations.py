@@ -82,7 +82,7 @@ COLUMNS: dict[str, tuple[ChatMessage, ...]] = {
 
 def words_of(message: ChatMessage) -> list[str]:
     """Words that must be in a prompt."""
-    texts = [message.content]
+    texts = [message.text]
     for one in message.tool_calls:
         texts += [one.name, json.loads(one.arguments)["place"], "days"]
     return [word for text in texts for word in re.findall(r"\w+", text.replace("\\n", " "))]

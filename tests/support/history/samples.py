@@ -19,6 +19,7 @@ from medusa_core.messages import (
     StepTimes,
     StopReason,
     TokenSource,
+    as_content,
 )
 
 TARGET = TokenSource("target", 0)
@@ -37,14 +38,14 @@ class Clock:
 
 def prompt(conversation: str, name: str, text: str, parent: str | None = None) -> Stored:
     attachments = (Attachment("notes.txt", "text/plain", "kept notes", 10),)
-    return Stored(name, conversation, parent, Role.USER, text, 5.0, attachments)
+    return Stored(name, conversation, parent, Role.USER, as_content(text), 5.0, attachments)
 
 
 def answer(conversation: str, name: str, parent: str) -> Stored:
     reported = StoredAnswer(
         "Pebble", "/models/pebble", settings=GenerateSettings(seed=7, stop=("x",))
     )
-    return Stored(name, conversation, parent, Role.ASSISTANT, "", 6.0, answer=reported)
+    return Stored(name, conversation, parent, Role.ASSISTANT, (), 6.0, answer=reported)
 
 
 def steps(text: str, request: str = "r", size: int = 2) -> Iterator[StepDone]:

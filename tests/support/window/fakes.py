@@ -360,10 +360,10 @@ class FakeEngine:
     def _count(self, command: Count) -> None:
         """Count words as tokens; a conversation that is too long loses its first two messages."""
         ids = (command.session_id, command.request_id)
-        num_tokens = sum(len(words(message.content)) for message in command.messages)
+        num_tokens = sum(len(words(message.text)) for message in command.messages)
         is_long = num_tokens > CONTEXT_TOKENS
         cut = Cut(2, num_tokens - 10) if is_long else None
-        prompt = "|".join(message.content for message in command.messages)
+        prompt = "|".join(message.text for message in command.messages)
         num_read = 10 if is_long else num_tokens
         reported = prompt if command.wants_prompt else ""
         self._tell(Counted(*ids, num_tokens, num_read, CONTEXT_TOKENS, cut, "", reported))
@@ -374,7 +374,7 @@ class FakeEngine:
         """
         while not (self.script.verifies_at_once or self.gate.wait(0.005) or self.is_closed):
             pass
-        text = command.text or " ".join(message.content for message in command.messages)
+        text = command.text or " ".join(message.text for message in command.messages)
         ids = (*command.before_ids, *(len(word) for word in words(text)), *command.after_ids)
         if not text:
             self._fail(command, "There is nothing to verify.")

@@ -16,6 +16,7 @@ from app.theme.appearance import Appearance
 from app.theme.text_style import MarkStyle
 from medusa_core.chats import conversation as chats
 from medusa_core.chats.answer_text import AnswerText
+from medusa_core.chats.rounds import Round
 from medusa_core.messages import (
     TARGET,
     GenerateSettings,
@@ -134,8 +135,8 @@ class StreamedMessage(AnswerMessage):
     """The message of such an answer."""
 
     def __init__(self, appearance: Appearance, content: AnswerText | None = None) -> None:
-        answer = chats.Answer("a", GenerateSettings(), model="Fake", is_running=True)
-        answer.content = content or AnswerText()
+        first = Round("a", content or AnswerText())
+        answer = chats.Answer([first], GenerateSettings(), model="Fake", is_running=True)
         super().__init__(answer, appearance)
 
     def append(self, step: StepDone) -> None:

@@ -137,7 +137,7 @@ def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
     assert window.chat.conversation.messages()[0] == ChatMessage(Role.USER, STORY)
     # The conversation goes on from the text that was kept.
     assert ask(qtbot, window, "Go on.").done is not None
-    assert window.chat.conversation.messages()[1].content == answer.done.text
+    assert window.chat.conversation.messages()[1].text == answer.done.text
 
 
 def test_rule_and_drafter_can_be_switched_between_answers(qtbot: QtBot, window: MainWindow) -> None:

@@ -72,7 +72,7 @@ class Scripted:
         return nullcontext()
 
     def answer(self, messages: list[ChatMessage]) -> TurnResult:
-        if len(messages[-1].content) > 20:
+        if len(messages[-1].text) > 20:
             raise RequestError("too long")
         lengths = (2,) * ((len(self.tokens) - 1) // 2)
         return TurnResult("text", self.tokens, lengths, wall_s=2.0, decode_s=1.0)

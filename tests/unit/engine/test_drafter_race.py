@@ -94,7 +94,7 @@ def test_every_drafter_answers_the_first_question_once_as_warm_up(
     def noted(
         race: str, request: str, messages: tuple[ChatMessage, ...], settings: GenerateSettings
     ) -> Generate:
-        asked.append((settings.drafter, messages[0].content, settings.max_new_tokens))
+        asked.append((settings.drafter, messages[0].text, settings.max_new_tokens))
         return Generate(race, request, messages, settings)
 
     monkeypatch.setattr("medusa_core.engine.drafter_race.Generate", noted)

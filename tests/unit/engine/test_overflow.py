@@ -65,7 +65,7 @@ def chat(num_answered: int, last: str = QUESTION) -> tuple[ChatMessage, ...]:
 
 def numbers(messages: tuple[ChatMessage, ...]) -> list[int]:
     """The exchanges that are read, by their numbers."""
-    return [int(m.content.partition(":")[0]) for m in messages if m.role is Role.USER]
+    return [int(m.text.partition(":")[0]) for m in messages if m.role is Role.USER]
 
 
 @pytest.mark.parametrize("policy", Overflow)
@@ -232,7 +232,7 @@ def test_a_turn_renders_and_tokenizes_its_prompt_once(
         Generate("s", "r", asked, settings), pebble, Session(pebble), RowPolicy(pebble)
     )
     assert rendered == [1]  # the prompt
-    assert sum(asked[0].content in text for text in encoded) == 1
+    assert sum(asked[0].text in text for text in encoded) == 1
     rendered.clear()
     output = ChatMessage(Role.ASSISTANT, "This one.", tuple(encode("This one.")))
     more = (*asked, output, ChatMessage(Role.USER, "And then?"))
@@ -261,7 +261,7 @@ def test_a_count_says_in_advance_that_a_prompt_will_not_fit(pebble: Target) -> N
     assert count(Count("s", "c", ()), pebble).num_tokens == 0
     shown = count(Count("s", "c", chat(12), GenerateSettings(), wants_prompt=True), pebble)
     assert shown.lack == reported.lack
-    assert all(message.content.strip() in shown.prompt for message in chat(12))
+    assert all(message.text.strip() in shown.prompt for message in chat(12))
 
 
 def test_a_template_without_system_messages_gets_the_system_prompt_in_the_first_message(
@@ -273,7 +273,7 @@ def test_a_template_without_system_messages_gets_the_system_prompt_in_the_first_
     )
     target = replace(pebble, template=ChatTemplate(source, {}))
     reported = count(Count("s", "c", (SYSTEM, *user_says("Hi")), wants_prompt=True), target)
-    assert reported.prompt == f"[user]{SYSTEM.content}\n\nHi[assistant]"
+    assert reported.prompt == f"[user]{SYSTEM.text}\n\nHi[assistant]"
     assert numbers(fit(chat(12), None, target, ROLLING).messages)[-1] == 12
 
 

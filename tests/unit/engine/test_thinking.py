@@ -77,7 +77,7 @@ def test_later_turns_dont_render_earlier_reasoning() -> None:
     turn = talk.ask("one", GenerateSettings())
     turn.answer.content.finish("<think>hm</think>\n\nfirst")
     assert talk.remembered()[-1] == ChatMessage(Role.ASSISTANT, "first")
-    assert talk.whole()[-1].content == turn.answer.text
+    assert talk.whole()[-1].text == turn.answer.text
     stuck = talk.ask("two", GenerateSettings())
     stuck.answer.content.finish("<think>never ends")
     talk.ask("three", GenerateSettings())

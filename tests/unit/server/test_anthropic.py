@@ -75,7 +75,7 @@ def test_messages_of_blocks_are_read() -> None:
     _, _, answer, result, _ = chat.messages
     assert answer.content == "Let me see."
     assert answer.tool_calls[0].arguments == '{"city": "Ulm"}'
-    assert (result.content, result.tool_name, result.call_id) == ("wet", "weather", "t1")
+    assert (result.text, result.tool_name, result.call_id) == ("wet", "weather", "t1")
     assert chat.tool_choice == (ToolMode.AUTO, "", False)
     assert chat.settings.thinks is False
 
@@ -105,7 +105,7 @@ def test_system_messages_among_the_turns_keep_their_place(served: Served) -> Non
         num_read = usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
         assert counted.json()["input_tokens"] == num_read > 3
     chat = read(system="Be kind.", messages=[user, answer, reminder, user])
-    assert [(turn.role, turn.content) for turn in chat.messages] == [
+    assert [(turn.role, turn.text) for turn in chat.messages] == [
         (Role.SYSTEM, "Be kind."),
         (Role.USER, "Hi"),
         (Role.ASSISTANT, "Hello"),
@@ -150,7 +150,7 @@ def test_blocks_with_text_are_read_and_others_become_notes() -> None:
             },
         ]
     )
-    said, answered, given = (message.content for message in chat.messages)
+    said, answered, given = (message.text for message in chat.messages)
     assert said == "Rain\nIt pours\nand pours\n"
     assert answered == "Sunny."
     assert given == "seen [image][tool: weather]Found\nhttps://a.example\nSun\n"

@@ -58,9 +58,9 @@ def test_input_items_become_turns() -> None:
     messages = request.chat.messages
     roles = [message.role for message in messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL]
-    assert messages[2].content == "Let me see."
+    assert messages[2].text == "Let me see."
     assert messages[2].tool_calls[0].name == "weather"
-    assert (messages[3].content, messages[3].tool_name) == ("wet", "weather")
+    assert (messages[3].text, messages[3].tool_name) == ("wet", "weather")
     assert request.chat.settings.thinks is False
 
 

@@ -604,9 +604,9 @@ def test_a_system_message_describes_functions_if_the_template_cannot() -> None:
         ChatMessage(Role.TOOL, "noon", tool_name="clock", call_id="a"),
     )
     described = with_described_tools(turns, (CLOCK,), FORMATS["gemma"], is_parallel=False)
-    assert described[0].content.startswith("Be brief.\n\n")
-    assert CLOCK in described[0].content
-    assert '"parameters": {' in described[0].content
+    assert described[0].text.startswith("Be brief.\n\n")
+    assert CLOCK in described[0].text
+    assert '"parameters": {' in described[0].text
     assert [turn.role for turn in described] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
     alone = with_described_tools(turns[1:], (CLOCK,), FORMATS["json"], is_parallel=True)
     assert alone[0].role is Role.SYSTEM

@@ -30,7 +30,7 @@ def talk(record: ChatRecord, conversation: Conversation, text: str) -> Turn:
     turn = conversation.ask(text, GenerateSettings())
     record.begin_turn(conversation, turn, ChatSettings(temperature=0.3))
     turn.answer.content.finish(f"Answer to {text}")
-    turn.answer.is_cut = True
+    turn.answer.last.is_cut = True
     record.end_turn(turn)
     return turn
 

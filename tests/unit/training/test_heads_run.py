@@ -253,7 +253,7 @@ def test_prompts_are_read_in_every_common_format(form: str, as_list: bool, tmp_p
     path = tmp_path / ("a.json" if as_list else "a.jsonl")
     path.write_text(json.dumps([ROWS[form]] if as_list else ROWS[form]), encoding="utf-8")
     (prompts,) = read_training_prompts([tmp_path])
-    assert [(m.role, m.content) for m in prompts.messages] == [(Role.USER, "hello")]
+    assert [(m.role, m.text) for m in prompts.messages] == [(Role.USER, "hello")]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_row_without_a_prompt_is_named(text: str, tmp_path: Path) -> None:
 
 def test_the_bundled_prompts_are_many_and_different() -> None:
     prompts = bundled_training_prompts()
-    texts = [one.messages[-1].content for one in prompts]
+    texts = [one.messages[-1].text for one in prompts]
     assert len(texts) == len(set(texts)) >= 600
     assert len({one.category for one in prompts}) >= 6
     assert not any("{}" in text for text in texts)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import Stored
-from medusa_core.messages import Role
+from medusa_core.messages import Role, as_content
 from medusa_core.training.heads_command import prompts_by
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.model_card import model_card
@@ -25,7 +25,7 @@ def history_with(path: Path, *questions: str) -> Path:
     for number, question in enumerate(questions):
         name = f"c{number}"
         history.begin(name, "A chat")
-        history.add_prompt(Stored(f"m{number}", name, None, Role.USER, question, 1.0))
+        history.add_prompt(Stored(f"m{number}", name, None, Role.USER, as_content(question), 1.0))
     history.close()
     return path
 
@@ -33,7 +33,7 @@ def history_with(path: Path, *questions: str) -> Path:
 def test_the_first_questions_of_all_chats_are_used(tmp_path: Path) -> None:
     path = history_with(tmp_path / "history.db", SECRET, "Hello", "Hello", "x" * 9000)
     requested = prompts_of_chats(path)
-    assert {one.messages[0].content for one in requested} == {SECRET, "Hello"}
+    assert {one.messages[0].text for one in requested} == {SECRET, "Hello"}
     write_training_prompts(requested, tmp_path / "chats.jsonl")
     assert read_training_prompts([tmp_path / "chats.jsonl"]) == requested
     assert prompts_of_chats(tmp_path / "missing.db") == []

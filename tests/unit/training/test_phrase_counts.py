@@ -209,7 +209,7 @@ def test_held_out_prompts_are_not_counted(tmp_path: Path, monkeypatch: pytest.Mo
         ___: object,
         temperature: float = 0,
     ) -> list[OwnText]:
-        asked_for.append((temperature, [messages[-1].content for messages in requested]))
+        asked_for.append((temperature, [messages[-1].text for messages in requested]))
         return [OwnText((1, 2, 3), 1)] * len(requested)
 
     monkeypatch.setattr(phrase_counts, "own_texts", answer)

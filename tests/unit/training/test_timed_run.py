@@ -196,7 +196,7 @@ def test_a_model_writes_prompts_from_the_opening_of_a_users_turn(demo: Target) -
     first = own_prompts(demo, 3, 1, lambda: False)
     assert first == own_prompts(demo, 3, 1, lambda: False)
     assert first != own_prompts(demo, 3, 2, lambda: False)
-    texts = [prompts.messages[0].content for prompts in first]
+    texts = [prompts.messages[0].text for prompts in first]
     assert len(set(texts)) == len(texts)
     assert all(is_good(text) for text in texts)
 

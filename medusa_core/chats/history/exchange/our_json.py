@@ -1,11 +1,13 @@
-"""Convert conversations to and from JSON of `resources/schemas/conversations-2.json`."""
+"""Convert conversations to and from JSON of `resources/schemas/conversations-3.json`."""
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import PurePath, PureWindowsPath
@@ -15,6 +17,7 @@ import fastjsonschema
 
 from medusa_core.chats.answer_text import find_spans
 from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.call_rows import content_of, images_of
 from medusa_core.chats.history.old_answers import began_inside
 from medusa_core.chats.history.packing import (
     done_as_json,
@@ -31,14 +34,22 @@ from medusa_core.chats.history.records import (
     StoredAnswer,
 )
 from medusa_core.chats.reasoning import AnswerSpans
-from medusa_core.messages import THINK_TAGS, GenerationDone, Role
+from medusa_core.chats.rounds import Approval, CallState, RoundCall, ToolResult
+from medusa_core.messages import (
+    THINK_TAGS,
+    Content,
+    GenerationDone,
+    ImagePart,
+    Role,
+    ToolCall,
+)
 from medusa_core.system.resources import resources_dir
 
 log = logging.getLogger(__name__)
 
 FORMAT = "medusa-chat-conversations"
-VERSION = 2
-_SCHEMA = "conversations-2.json"
+VERSION = 3
+_SCHEMA = "conversations-3.json"
 _LATEST_S = 1e11
 
 Json = dict[str, Any]
@@ -93,10 +104,44 @@ def _message(message: Stored, damaged: set[str]) -> Json:
             }
             for a in message.attachments
         ]
+    if images := _images(message.content):
+        raw["images"] = images
+    if message.calls:
+        raw["calls"] = [_call(call) for call in message.calls]
     if message.answer is not None:
         raw["answer"] = _answer(message.answer)
         if len(raw["answer"].get("steps", ())) < len(message.answer.packed_steps):
             damaged.add(message.id)
+    return raw
+
+
+def _images(content: Content) -> list[Json]:
+    """Convert the images of a content to JSON."""
+    return [
+        {
+            "position": position,
+            "media_type": image.media_type,
+            "data": base64.b64encode(image.data).decode(),
+        }
+        for position, image in images_of(content)
+    ]
+
+
+def _call(call: RoundCall) -> Json:
+    """Convert a tool call with its result to JSON."""
+    raw: Json = {
+        **call.call._asdict(),
+        "state": call.state.value,
+        "approval": call.approval.value,
+    }
+    if (result := call.result) is not None:
+        raw["result"] = {
+            "text": result.text,
+            "is_error": result.is_error,
+            "duration_s": result.duration_s,
+        }
+        if images := _images(result.content):
+            raw["result"]["images"] = images
     return raw
 
 
@@ -140,17 +185,46 @@ def _refuse(name: str) -> None:
 
 def message_from_json(raw: Json, conversation_id: str) -> Stored:
     """Convert a message that was validated against the schema."""
-    answer = raw.get("answer")
+    role, answer = Role(raw["role"]), None
+    if role is Role.ASSISTANT:
+        answer = _answer_from_json(raw.get("answer"), raw["text"])
+        answer = replace(answer, calls=tuple(map(_call_from_json, raw.get("calls", ()))))
     return Stored(
         raw["id"],
         conversation_id,
         raw["parent_id"],
-        Role(raw["role"]),
-        raw["text"],
+        role,
+        _content_from_json(raw),
         time_of(raw["created_s"]),
         tuple(Attachment(**attachment) for attachment in raw.get("attachments", ())),
-        _answer_from_json(answer, raw["text"]) if raw["role"] == Role.ASSISTANT.value else None,
+        answer,
     )
+
+
+def _content_from_json(raw: Json) -> Content:
+    """Convert a text and its images; images that can't be decoded are left out."""
+    images = []
+    for image in raw.get("images", ()):
+        with suppress(ValueError):
+            data = base64.b64decode(image["data"], validate=True)
+            images.append((image["position"], ImagePart(image["media_type"], data)))
+    return content_of(raw["text"], images)
+
+
+def _call_from_json(raw: Json) -> RoundCall:
+    """Convert a tool call. It never runs by itself: one under way was interrupted."""
+    call = ToolCall(raw["call_id"], raw["name"], raw["arguments"])
+    state, approval = CallState(raw["state"]), Approval(raw["approval"])
+    if state is CallState.RUNNING:
+        state = CallState.INTERRUPTED
+    if state is CallState.APPROVED:
+        state, approval = CallState.REQUESTED, Approval.NONE
+    result = raw.get("result")
+    if result is None:
+        return RoundCall(call, state, approval)
+    content = _content_from_json(result)
+    found = ToolResult(content, result["is_error"], time_of(result["duration_s"]))
+    return RoundCall(call, state, approval, found)
 
 
 def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:

@@ -37,6 +37,6 @@ def with_described_tools(
     )
     plain = without_tools(messages)
     if plain and plain[0].role is Role.SYSTEM:
-        system = f"{plain[0].content}\n\n{description}"
+        system = f"{plain[0].text}\n\n{description}"
         return (ChatMessage(Role.SYSTEM, system), *plain[1:])
     return (ChatMessage(Role.SYSTEM, description), *plain)

@@ -126,7 +126,7 @@ def test_an_edited_message_becomes_another_version(qtbot: QtBot, open_ready: Ope
     QTest.keyClick(editors[-1].edit, Qt.Key.Key_Return)
     assert window.page.composer.edit.hasFocus(), "what is typed next is the next message"
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert [m.content for m in engine.of_kind(Generate)[-1].messages] == ["uno"]
+    assert [m.text for m in engine.of_kind(Generate)[-1].messages] == ["uno"]
     (shown,) = user_messages(window)
     assert (shown.text, shown.row.versions.text) == ("uno", "2/2")
     shown.row.versions.previous_button.click()

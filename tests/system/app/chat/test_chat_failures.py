@@ -174,7 +174,7 @@ def test_an_answer_that_failed_midway_can_be_continued(qtbot: QtBot, open_ready:
     cut.row.continue_button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     *_, given = engine.of_kind(Generate)[-1].messages
-    assert (given.role, given.content) == (Role.ASSISTANT, cut.content.text)
+    assert (given.role, given.text) == (Role.ASSISTANT, cut.content.text)
     assert given.token_ids
     assert window.chat.answers[0].done is not None
     assert window.chat.answers[0].done.stop_reason is StopReason.EOS

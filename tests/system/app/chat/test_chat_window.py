@@ -165,7 +165,7 @@ def test_a_suggestion_sends_its_prompt(qtbot: QtBot, open_ready: Open) -> None:
     window.page.empty.suggestion_chosen.emit(DEMO[0])
     assert window.page.composer.edit.toPlainText() == "mine"
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert engine.of_kind(Generate)[0].messages[0].content == DEMO[0]
+    assert engine.of_kind(Generate)[0].messages[0].text == DEMO[0]
 
 
 def test_suggested_questions_are_replaced_whatever_their_number(

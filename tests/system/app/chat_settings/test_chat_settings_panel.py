@@ -377,7 +377,7 @@ def test_control_enter_sends_and_another_key_regenerates(qtbot: QtBot, ready: Re
     ctrl = Qt.KeyboardModifier.ControlModifier
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return, ctrl)
     qtbot.waitUntil(lambda: len(window.chat.answers) == 2 and not window.chat.is_busy)
-    assert engine.of_kind(Generate)[-1].messages[-1].content == "two"
+    assert engine.of_kind(Generate)[-1].messages[-1].text == "two"
     QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return, ctrl)  # nothing to send
     assert len(engine.of_kind(Generate)) == 2
     QTest.keyClick(window, Qt.Key.Key_R, ctrl)
@@ -566,7 +566,7 @@ def test_reasoning_can_be_switched_if_the_model_supports_it(qtbot: QtBot, open_r
     command = engine.of_kind(Generate)[-1]
     assert isinstance(command, Generate)
     assert command.settings.thinks is False
-    assert command.messages[1].content == "Four.", "what was thought isn't sent back"
+    assert command.messages[1].text == "Four.", "what was thought isn't sent back"
 
 
 def test_the_growth_of_drafts_is_set_per_conversation(qtbot: QtBot, open_ready: Open) -> None:
@@ -586,9 +586,9 @@ def test_the_growth_of_drafts_is_set_per_conversation(qtbot: QtBot, open_ready: 
 def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_ready: Open) -> None:
     window, engine = open_ready(Script(continues_text=True))
     assert window.page.composer.edit.placeholderText() == "Continues your text"
-    assert requested(qtbot, (window, engine), "Once upon a ").messages[-1].content == "Once upon a "
+    assert requested(qtbot, (window, engine), "Once upon a ").messages[-1].text == "Once upon a "
 
 
 def test_a_chat_models_prompt_is_stripped_of_surrounding_spaces(qtbot: QtBot, ready: Ready) -> None:
     assert ready[0].page.composer.edit.placeholderText() == "Ask something…"
-    assert requested(qtbot, ready, " Hello ").messages[-1].content == "Hello"
+    assert requested(qtbot, ready, " Hello ").messages[-1].text == "Hello"

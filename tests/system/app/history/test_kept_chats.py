@@ -87,7 +87,7 @@ def test_a_restored_conversation_has_its_marks_figures_and_versions(
     answer = ask(qtbot, window, "three")
     assert answer.content.text
     requested = engine.of_kind(Generate)[-1].messages
-    assert [message.content for message in requested][::2] == ["one", "two", "three"]
+    assert [message.text for message in requested][::2] == ["one", "two", "three"]
     assert requested[1].token_ids
 
 
@@ -111,7 +111,7 @@ def test_reasoning_stays_apart_after_a_restart(
     assert QGuiApplication.clipboard().text() == "The answer is 4."
     ask(qtbot, window, "two")
     requested = engine.of_kind(Generate)[-1].messages
-    assert [one.content for one in requested] == ["one", "The answer is 4.", "two"]
+    assert [one.text for one in requested] == ["one", "The answer is 4.", "two"]
     assert requested[1].token_ids == ()
     assert window.history is not None
     history = window.history.history
@@ -127,7 +127,7 @@ def test_reasoning_stays_apart_after_a_restart(
     with ConversationFile(path) as found:
         copied.import_all(found)
     (info,) = copied.conversations()
-    assert open_conversation(copied, info.id).messages()[1].content == "The answer is 4."
+    assert open_conversation(copied, info.id).messages()[1].text == "The answer is 4."
     copied.close()
 
 
@@ -146,14 +146,14 @@ def test_an_answer_cut_within_its_reasoning_is_continued_there(
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     command = engine.of_kind(Generate)[-1]
     assert isinstance(command, Generate)
-    assert command.messages[-1].content == "I think hard."
+    assert command.messages[-1].text == "I think hard."
     assert command.settings.thinks is None, "the prompt before it must be the same"
     message = window.chat.answers[-1]
     assert message.fold is not None
     assert message.view.toPlainText() == "Four."
     ask(qtbot, window, "two")
     (old,) = [m for m in engine.of_kind(Generate)[-1].messages if m.role is Role.ASSISTANT]
-    assert old.content == "Four."
+    assert old.text == "Four."
 
 
 def test_reasoning_cut_by_a_crash_is_not_shown_as_an_answer(
@@ -429,7 +429,7 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_saved: Open
     assert (settings.system_prompt, settings.rule) == ("Be brief.", "sample")
     ask(qtbot, window, "third")
     requested = engine.of_kind(Generate)[0]
-    assert requested.messages[0].content == "Be brief."
+    assert requested.messages[0].text == "Be brief."
     assert requested.settings.temperature == 1.3
     click(window, "second")
     assert window.page.settings_panel.settings() == ChatSettings()
@@ -746,7 +746,7 @@ def test_an_answer_interrupted_in_the_last_run_can_be_continued(
     cut.reroll_requested.emit(tokens)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     requested = engine.of_kind(Generate)[-1]
-    assert (requested.messages[-1].content, requested.keep_tokens) == (cut.content.text, tokens)
+    assert (requested.messages[-1].text, requested.keep_tokens) == (cut.content.text, tokens)
     assert len(requested.messages[-1].token_ids) > tokens
     window.chat.choose_answer(0, 0)
     window.chat.go_on()

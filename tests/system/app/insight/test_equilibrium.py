@@ -39,7 +39,7 @@ def test_the_conversation_is_verified_and_an_input_can_be_edited(
     qtbot.waitUntil(lambda: bool(panel.shown.cells))
     request = engine.of_kind(Verify)[0]
     assert isinstance(request, Verify)
-    assert [m.content for m in request.messages] == ["Hello", engine.script.answer]
+    assert [m.text for m in request.messages] == ["Hello", engine.script.answer]
     assert request.messages[1].token_ids  # read as it was written
     num_tokens = len(panel.shown.cells)
     table = panel.table

@@ -11,6 +11,7 @@ from app.insight.insight_panels import NOT_RECORDED
 from app.insight.tree_panel import PLAN, STEP
 from app.window.main_window import MainWindow
 from medusa_core.chats.conversation import Answer, Turn
+from medusa_core.chats.rounds import Round
 from medusa_core.messages import (
     TARGET,
     Generate,
@@ -46,7 +47,7 @@ def test_steps_of_a_cancelled_answer_are_not_recorded(
 ) -> None:
     window, answer = answered
     (turn,) = window.chat.conversation.turns
-    gone = Turn(turn.prompt, Answer("gone", turn.answer.settings))
+    gone = Turn(turn.prompt, Answer([Round("gone")], turn.answer.settings))
     window.chat.answer_reported.emit(gone, (PREFILL._replace(request_id="gone"),))
     assert track_of(window).request_id == answer.request_id
     assert list(window.insight.recordings.tracks) == [answer.request_id]

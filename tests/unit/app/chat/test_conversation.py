@@ -57,7 +57,7 @@ def test_asking_again_keeps_the_prompt_and_both_answers() -> None:
     assert talk.turns == [again]
     assert again.prompt.answers == [first.answer, again.answer]
     talk.choose_answer(0, first.answer)
-    assert talk.whole()[-1].content == "old"
+    assert talk.whole()[-1].text == "old"
 
 
 def test_an_edited_prompt_keeps_the_old_version_with_all_that_followed() -> None:
@@ -71,7 +71,7 @@ def test_an_edited_prompt_keeps_the_old_version_with_all_that_followed() -> None
     talk.choose_prompt(1, old)
     assert [turn.prompt.text for turn in talk.turns] == ["one", "two", "three"]
     talk.choose_prompt(1, new)
-    assert [message.content for message in talk.whole()] == ["one", "to one", "deux", "à deux"]
+    assert [message.text for message in talk.whole()] == ["one", "to one", "deux", "à deux"]
 
 
 def test_a_branch_begins_after_an_earlier_answer_and_changes_no_other_turn() -> None:

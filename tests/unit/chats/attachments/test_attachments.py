@@ -149,4 +149,4 @@ def test_attached_files_are_blocks_before_the_message() -> None:
     assert with_attachments("Why?", ()) == "Why?"
     talk = Conversation()
     talk.ask("Why?", GenerateSettings(), files)
-    assert talk.messages()[-1].content == with_attachments("Why?", files)
+    assert talk.messages()[-1].text == with_attachments("Why?", files)

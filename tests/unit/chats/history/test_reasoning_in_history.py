@@ -58,7 +58,7 @@ def test_reasoning_is_not_searched_or_spoken_and_not_lost(tmp_path: Path) -> Non
     (turn,) = open_conversation(history, "tea").turns
     assert (turn.answer.text, turn.answer.content.answer) == (TEXT, "Roses.")
     assert (turn.answer.content.reasoning, turn.answer.content.begins_inside) == (TAGS, True)
-    assert turn.answer.remembered.token_ids == ()
+    assert turn.answer.messages(keeps_reasoning=False)[0].token_ids == ()
     export(history, tmp_path / "out.md", FileKind.MARKDOWN)
     text = (tmp_path / "out.md").read_text(encoding="utf-8")
     assert "> *Thought*\n>\n> Hm, tulips.\n\nRoses.\n" in text

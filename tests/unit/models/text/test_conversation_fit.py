@@ -176,7 +176,7 @@ def unescaped(prompt: str) -> str:
 
 def texts_of(message: ChatMessage) -> list[str]:
     """Texts that must be in the prompt."""
-    texts = [message.content]
+    texts = [message.text]
     for one in message.tool_calls:
         texts += [one.name, f"Köln for {one.name}", "eins", "zwei", "quoted"]
     return [unescaped(text) for text in texts]
@@ -203,7 +203,7 @@ def check_places(messages: tuple[ChatMessage, ...], prompt: str) -> None:
         pending = [results[one.call_id] for one in message.tool_calls if one.call_id in results]
         position = max(places)
         # Results of parallel calls come behind all of them, or each behind its own.
-        assert all(shown.find(unescaped(one.content), places[0]) > 0 for one in pending), prompt
+        assert all(shown.find(unescaped(one.text), places[0]) > 0 for one in pending), prompt
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -296,7 +296,7 @@ def test_a_message_missing_from_the_prompt_is_named(
         return
     with pytest.raises(TemplateError, match=rf"leaves out message {named} \(") as caught:
         transcribe(messages, None, target)
-    assert messages[named - 1].content in caught.value.message
+    assert messages[named - 1].text in caught.value.message
     assert caught.value.hint
 
 
@@ -363,7 +363,7 @@ def check_found(content: str, filters: str) -> None:
 def test_long_conversations_are_checked_in_linear_time() -> None:
     # Texts in which a search from the beginning, or a normal form for each, would be quadratic.
     messages = [user(f'line "{index}"\n' + "x" * 200) for index in range(8_000)]
-    prompt = json.dumps([message.content for message in messages])
+    prompt = json.dumps([message.text for message in messages])
     assert first_missing(messages, prompt) is None
     messages[-1] = user("not there")
     assert first_missing(messages, prompt) == len(messages) - 1

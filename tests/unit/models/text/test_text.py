@@ -140,7 +140,7 @@ def test_templates_may_use_loop_controls_tojson_and_strftime_now() -> None:
 def test_templates_get_the_variables_of_transformers(source: str, tools: tuple[str, ...]) -> None:
     reference = PreTrainedTokenizerFast(tokenizer_object=make_tokenizer(), bos_token="<s>")
     wanted = reference.apply_chat_template(
-        [{"role": turn.role.value, "content": turn.content} for turn in TURNS],
+        [{"role": turn.role.value, "content": turn.text} for turn in TURNS],
         tools=[{"type": "function", "function": json.loads(tool)} for tool in tools] or None,
         chat_template=source,
         tokenize=False,
@@ -212,7 +212,7 @@ def test_the_template_file_takes_precedence_over_the_config(tmp_path: Path) -> N
 def test_a_model_without_a_template_gets_plain_text(tmp_path: Path) -> None:
     template = open_template(template_in(tmp_path), TOKENIZER.knows)
     assert template.continues_text
-    assert template.render(TURNS) == "".join(turn.content for turn in TURNS)
+    assert template.render(TURNS) == "".join(turn.text for turn in TURNS)
 
 
 def test_the_tiny_template_delimits_every_turn() -> None:

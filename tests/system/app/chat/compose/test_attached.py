@@ -104,7 +104,7 @@ def test_a_message_written_during_an_answer_is_sent_after_it(
     engine.gate.set()
     qtbot.waitUntil(lambda: len(engine.of_kind(Generate)) == 2)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert engine.of_kind(Generate)[-1].messages[-1].content == "second\n\nand third"
+    assert engine.of_kind(Generate)[-1].messages[-1].text == "second\n\nand third"
     assert not composer.queued_row.isVisible()
 
 
@@ -122,7 +122,7 @@ def test_files_are_kept_with_the_conversation(
     window.history.open_last()
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content
+    assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].text
     (shown,) = user_messages(window)
     assert [one.name for one in shown.attachments] == ["notes.py"]
 

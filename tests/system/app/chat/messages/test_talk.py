@@ -167,7 +167,7 @@ def test_tags_in_a_code_block_are_part_of_the_answer(qtbot: QtBot, open_ready: O
     ask(qtbot, window, "two")
     requested = engine.of_kind(Generate)[-1]
     assert isinstance(requested, Generate)
-    assert requested.messages[1].content == SHOWN_TAGS
+    assert requested.messages[1].text == SHOWN_TAGS
     assert requested.messages[1].token_ids, "its tokens are read as they were written"
 
 
@@ -216,7 +216,7 @@ def test_the_model_doesnt_read_its_earlier_reasoning(qtbot: QtBot, open_ready: O
     requested = engine.of_kind(Generate)[-1]
     assert isinstance(requested, Generate)
     (old,) = [m for m in requested.messages if m.role is Role.ASSISTANT]
-    assert (old.content, old.token_ids) == ("Yes.", ())
+    assert (old.text, old.token_ids) == ("Yes.", ())
 
 
 def test_a_user_message_can_be_copied_and_quoted(qtbot: QtBot, open_ready: Open) -> None:
