@@ -3321,6 +3321,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Entfernen Sie die Datei und fügen Sie die Ordner neu hinzu.</translation>
     </message>
     <message>
+        <source>Remove the image from the conversation.</source>
+        <translation>Entfernen Sie das Bild aus der Unterhaltung.</translation>
+    </message>
+    <message>
         <source>Rename it there.</source>
         <translation>Benennen Sie sie dort um.</translation>
     </message>
@@ -3963,6 +3967,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
         <translation>Die Bewertungen des Modells sind keine Zahlen (NaN oder unendlich).</translation>
+    </message>
+    <message>
+        <source>The models here read no images.</source>
+        <translation>Die Modelle hier lesen keine Bilder.</translation>
     </message>
     <message>
         <source>The norms of what the EAGLE head reads ({0} for {1} states) aren&apos;t those of config.json.</source>
@@ -5127,6 +5135,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>keep a part of an answer</source>
         <translation>einen Teil einer Antwort behalten</translation>
+    </message>
+    <message>
+        <source>read images</source>
+        <translation>Bilder lesen</translation>
     </message>
     <message>
         <source>made for {0}</source>

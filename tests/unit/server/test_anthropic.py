@@ -73,7 +73,7 @@ def test_messages_of_blocks_are_read() -> None:
     roles = [message.role for message in chat.messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
     _, _, answer, result, _ = chat.messages
-    assert answer.content == "Let me see."
+    assert answer.text == "Let me see."
     assert answer.tool_calls[0].arguments == '{"city": "Ulm"}'
     assert (result.text, result.tool_name, result.call_id) == ("wet", "weather", "t1")
     assert chat.tool_choice == (ToolMode.AUTO, "", False)

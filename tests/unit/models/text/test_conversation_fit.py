@@ -437,7 +437,7 @@ def test_reasoning_tags_quoted_in_an_answer_are_text(tiny: Target, is_special: b
         read = transcribe((ASK, says(before + said), MORE), None, target)
         assert said in read.prompt
         assert "hidden" not in read.prompt
-        begin, end = encode(f"<|user|>{ASK.content}"), encode(f"<|user|>{MORE.content}")
+        begin, end = encode(f"<|user|>{ASK.text}"), encode(f"<|user|>{MORE.text}")
         within = read.prompt_ids[len(begin) : -len(end) - 1]
         special = {number for number, name in target.tokenizer.special_tokens if "think" in name}
         assert not special.intersection(within)
