@@ -38,6 +38,9 @@ from medusa_core.messages import (
     Command,
     Count,
     Counted,
+    Embed,
+    Embedded,
+    EmbedderUnloaded,
     Event,
     Failed,
     Generate,
@@ -52,6 +55,7 @@ from medusa_core.messages import (
     Tokenized,
     Unload,
     Unloaded,
+    UnloadEmbedder,
     Verified,
     Verify,
 )
@@ -162,6 +166,18 @@ class Client:
             MedusaError: No model is loaded, or a token isn't in its vocabulary.
         """
         return await self._last(command, Tokenized)
+
+    async def embed(self, command: Embed) -> Embedded:
+        """Embed texts; answers continue meanwhile.
+
+        Raises:
+            MedusaError: The embedding model can't be loaded, or a text is empty or too long.
+        """
+        return await self._last(command, Embedded)
+
+    async def unload_embedder(self) -> EmbedderUnloaded:
+        """Unload the embedding model; the next `embed` loads it again."""
+        return await self._last(UnloadEmbedder(_SESSION, new_id()), EmbedderUnloaded)
 
     async def unload(self) -> Unloaded:
         """Unload the model, with the caches of all conversations."""

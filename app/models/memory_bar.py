@@ -76,12 +76,15 @@ class MemoryBar(QWidget):
         drafts = [(self.tr("draft model"), plan.draft_model_bytes, lines[4])]
         drafts = drafts if plan.draft_model_bytes else []
         states = [(self.tr("states"), plan.state_bytes, lines[6])] if plan.state_bytes else []
+        embedding = [(self.tr("embedding model"), plan.reserved_bytes, lines[5])]
+        embedding = embedding if plan.reserved_bytes else []
         parts = (
             (self.tr("other programs"), plan.other_bytes, theme.target_bar),
             (self.tr("runtime"), plan.runtime_bytes, theme.muted),
             (self.tr("weights"), plan.weights_bytes, lines[0]),
             (self.tr("heads"), plan.heads_bytes - plan.draft_model_bytes, lines[1]),
             *drafts,
+            *embedding,
             (self.tr("KV cache"), plan.kv_bytes - plan.state_bytes, lines[2]),
             *states,
             (self.tr("scratch"), plan.scratch_bytes, lines[3]),

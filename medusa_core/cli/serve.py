@@ -52,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--json-log", type=Path, metavar="FILE", help="a JSON line for each request, without texts"
     )
+    group.add_argument(
+        "--embedding-model",
+        default="",
+        metavar="MODEL",
+        help="folder, GGUF file or name of a model for /v1/embeddings, loaded beside the chat "
+        "model on first use",
+    )
     add_model_arguments(parser)
     parser.add_argument(
         "--no-learned",

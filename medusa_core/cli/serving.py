@@ -22,13 +22,14 @@ from medusa_core.cli.load_arguments import (
 from medusa_core.cli.serve import KEY_VARIABLE
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
-from medusa_core.hub.library.find import folder_list
+from medusa_core.hub.library.find import folder_list, installed
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import LoadModel
 from medusa_core.server.guard import is_loopback
-from medusa_core.server.installed_models import InstalledModels
+from medusa_core.server.installed_models import InstalledModels, served_model
 from medusa_core.server.limits import Limits
 from medusa_core.server.request_log import JsonLog, RequestListener, RequestRecord
+from medusa_core.server.served_models import ServedModel
 from medusa_core.server.server import Server
 from medusa_core.server.server_options import ServerOptions
 from medusa_core.system.files.disk_errors import disk_errors
@@ -94,7 +95,27 @@ def _options(args: argparse.Namespace) -> ServerOptions:
         )
     limits = replace(Limits(), most_waiting=args.queue)
     origins = frozenset(map(_origin, args.cors_origin))
-    return ServerOptions(args.host, args.port, key, origins, limits, args.strict_models)
+    return ServerOptions(
+        *(args.host, args.port, key, origins, limits, args.strict_models),
+        embedding_model=_embedding_model(args),
+        embedding_device=args.device,
+    )
+
+
+def _embedding_model(args: argparse.Namespace) -> ServedModel | None:
+    """Return the embedding model; None for none.
+
+    Raises:
+        RequestError: It isn't installed.
+        ModelError: It is no embedding model, or an unsupported one.
+    """
+    if not args.embedding_model:
+        return None
+    from medusa_core.embeddings.files import open_embedding_files  # imports torch
+
+    path = installed(args.embedding_model)
+    open_embedding_files(path)
+    return served_model(path)
 
 
 def _origin(text: str) -> str:
@@ -121,7 +142,15 @@ def _given_key(args: argparse.Namespace) -> str:
 
 
 def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadModel]:
-    """Return `load_command` of `InstalledModels`; heads and adapters are for the first model."""
+    """Return `load_command` of `InstalledModels`; heads and adapters are for the first model.
+
+    Its plan keeps memory free for the embedding model.
+    """
+    reserved = 0
+    if args.embedding_model:
+        from medusa_core.embeddings.load import planned_bytes  # imports torch
+
+        reserved = planned_bytes(installed(args.embedding_model), args.device)
 
     def command(path: Path) -> LoadModel:
         """Return the command that loads a model."""
@@ -131,7 +160,8 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
             named.heads = NO_HEADS if args.heads == NO_HEADS else ""
             named.assistant = named.adapter = ""
             named.phrases = None
-        return local_load_command(named, _SESSION)
+        load = local_load_command(named, _SESSION)
+        return replace(load, options=replace(load.options, reserved_bytes=reserved))
 
     return command
 

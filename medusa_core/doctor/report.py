@@ -113,6 +113,7 @@ def _plan_lines(plan: MemoryPlan) -> list[str]:
         "KV": plan.kv_bytes,
         "scratch": plan.scratch_bytes,
         "other programs": plan.other_bytes,
+        "embedding model": plan.reserved_bytes,
         "free": plan.free_bytes,
         "total": plan.total_bytes,
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from medusa_core.engine.embedding import Embedding
 from medusa_core.engine.failures import Failures
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements
@@ -29,6 +31,7 @@ from medusa_core.messages import (
     CloseSession,
     Command,
     Count,
+    Embed,
     Event,
     Generate,
     LoadModel,
@@ -37,6 +40,7 @@ from medusa_core.messages import (
     Tokenize,
     Unload,
     Unloaded,
+    UnloadEmbedder,
     Verify,
 )
 
@@ -74,6 +78,7 @@ class Executor:
         self._measurements = Measurements(
             self._model, self._send, self._fail, lambda: bool(self._sessions)
         )
+        self._embedding = Embedding(self._model, self._send, self._fail)
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
         self._waiting: list[Generate] = []
@@ -90,6 +95,7 @@ class Executor:
         has_background = bool(self._background) and not self._lacks_room
         in_spare_time = has_background or self._measurements.has_work
         has_requests = bool(self._running or self._waiting or self._held)
+        has_requests = has_requests or self._embedding.has_work
         return has_requests or self._ended or in_spare_time
 
     def handle(self, command: Command) -> None:
@@ -119,10 +125,19 @@ class Executor:
             self._begin_waiting()
         self._begin_held()
         if not self._running:
+            if self._embedding.has_work:
+                self._embedding.step()
+                return
             with self._without_eviction():
                 if not self._begin_background():
                     self._measurements.step()
             return
+        started = time.perf_counter()
+        self._step_answers()
+        self._embedding.step_between(time.perf_counter() - started)
+
+    def _step_answers(self) -> None:
+        """Run one step of the running answers, and send its events."""
         if self._running[0].request.is_background:
             with self._without_eviction():
                 results = self._scheduler.step(self._running)
@@ -142,7 +157,9 @@ class Executor:
         if self._failures.is_lost:
             return
         self._cancel_all()
+        self._embedding.cancel_all()
         self._free()
+        self._embedding.unload()
 
     def _dispatch(self, command: Command) -> None:
         """Run a command by its type."""
@@ -166,6 +183,8 @@ class Executor:
                 self._send(count(command, self._model.target))
             case Tokenize():
                 self._send(tokenize(command, self._model.target))
+            case Embed() | UnloadEmbedder():
+                self._embedding.handle(command)
             case Verify():
                 self._send(verify(command, self._model.target, self._check_cancelled))
 
@@ -179,6 +198,7 @@ class Executor:
         before = self._model.loaded
         self._cancel_all()
         self._free()
+        self._embedding.unload()  # the new plan keeps room for it
         try:
             self._model.open(command)
         except BaseException as error:  # noqa: BLE001 - reported, and the previous model is loaded
@@ -345,7 +365,7 @@ class Executor:
 
     def _cancel(self, command: Cancel) -> None:
         """Stop the measurement, or the queued or running answer, of a request."""
-        if self._measurements.cancel(command.request_id):
+        if self._measurements.cancel(command.request_id) or self._embedding.cancel(command):
             return
         self._fail_queued(
             lambda one: one.ids == command.ids, tr("This was stopped before it began.")
@@ -438,7 +458,8 @@ class Executor:
         self._failures.report(command, error)
         if self._failures.is_lost:
             running = (one.request for one in self._running)
-            lost = (*running, *self._waiting, *self._held, *self._background)
+            answers = (*running, *self._waiting, *self._held, *self._background)
+            lost: tuple[Message, ...] = (*answers, *self._embedding.drop_all())
             for queue in (self._running, self._waiting, self._held, self._background):
                 queue.clear()
             for request in lost:

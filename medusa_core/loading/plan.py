@@ -145,6 +145,7 @@ def plan_target(
     if options.memory_gib < 0:
         raise RequestError(tr("{0:g} GiB of memory is less than nothing.", options.memory_gib))
     budget = limit_budget(live_budget(options.device), options.memory_gib)
+    budget = replace(budget, reserved_bytes=options.reserved_bytes)
     planner = Planner(config, heads, formats, budget, options.sessions, draft_model, adapter, host)
     plan = _plan_resident(planner, options)
     if options.policy is not None:

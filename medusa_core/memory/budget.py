@@ -34,6 +34,7 @@ class Budget:
         other_bytes: Bytes used by other programs.
         runtime_bytes: Bytes needed by this program before any model.
         is_live: The sizes are measured, not assumed.
+        reserved_bytes: Bytes that stay free for an embedding model.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Budget:
     other_bytes: int
     runtime_bytes: int
     is_live: bool
+    reserved_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

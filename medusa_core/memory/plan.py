@@ -106,7 +106,7 @@ def plan_memory(
     weights, *drafts = (weights_bytes(*model) - _ram_bytes(*model) for model in models)
     weights += adapter_bytes(config, adapter, formats) - off_device
     in_heads = heads_bytes(config, heads, formats) + sum(drafts)
-    fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes
+    fixed = weights + in_heads + budget.runtime_bytes + budget.other_bytes + budget.reserved_bytes
 
     def caches(tokens: int) -> int:
         """Bytes of one session's caches of target, heads and draft model."""
@@ -145,6 +145,7 @@ def plan_memory(
         is_live=budget.is_live,
         draft_model_bytes=sum(drafts),
         cache_type=cache_type(config, formats),
+        reserved_bytes=budget.reserved_bytes,
     )
 
 

@@ -184,6 +184,35 @@ class Tokenize(Message):
     is_literal: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Embed(Message):
+    """Embed texts with an embedding model, which is loaded beside the chat model on first use.
+
+    It runs between the steps of answers, of whose time it takes a part.
+
+    Attributes:
+        model_dir: Folder in Hugging Face layout, or a GGUF file, of the embedding model.
+        texts: Texts to embed.
+        token_ids: Texts as token ids, instead of `texts`.
+        dimensions: Dimensions of the vectors; 0 for all.
+        is_query: Whether the texts are search queries, which some models prefix differently, and
+            which overtake documents.
+        device: Torch device name; empty for the best there is.
+    """
+
+    model_dir: Path
+    texts: tuple[str, ...] = ()
+    token_ids: tuple[tuple[int, ...], ...] = ()
+    dimensions: int = 0
+    is_query: bool = False
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadEmbedder(Message):
+    """Unload the embedding model and free its memory; the next `Embed` loads it again."""
+
+
 Command = (
     LoadModel
     | LoadRemote
@@ -196,4 +225,6 @@ Command = (
     | Verify
     | Count
     | Tokenize
+    | Embed
+    | UnloadEmbedder
 )

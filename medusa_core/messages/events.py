@@ -316,6 +316,32 @@ class Tokenized(Message):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Embedded(Message):
+    """Result of `Embed`.
+
+    Attributes:
+        vectors: Vectors of all texts, each of length 1, one after the other in float32.
+        width: Dimensions of a vector.
+        num_tokens: Number of tokens of each text.
+    """
+
+    vectors: bytes
+    width: int
+    num_tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderUnloaded(Message):
+    """The embedding model was unloaded.
+
+    Attributes:
+        freed_bytes: Bytes of its weights and cache; 0 if none was loaded.
+    """
+
+    freed_bytes: int
+
+
 class TokenLogprob(NamedTuple):
     """A token and the target's log probability of it.
 
@@ -510,6 +536,8 @@ Event = (
     | GenerationDone
     | Verified
     | Tokenized
+    | Embedded
+    | EmbedderUnloaded
     | Failed
     | EngineLost
 )
@@ -518,6 +546,8 @@ Event = (
 FINAL_EVENTS = (
     Calibrated,
     Counted,
+    Embedded,
+    EmbedderUnloaded,
     Failed,
     GenerationDone,
     ModelLoaded,

@@ -36,6 +36,7 @@ class LoadOptions:
             `card`, or `auto` for in memory as far as they don't fit the card.
         cpu_layers: Layers of a model on a card whose MLP, or experts, the processor computes, from
             the first on; None for as many as don't fit the card.
+        reserved_bytes: Bytes of the device's memory that stay free for an embedding model.
     """
 
     dtype: str = ""
@@ -57,6 +58,7 @@ class LoadOptions:
     policy: Policy | None = None
     experts: str = "auto"
     cpu_layers: int | None = None
+    reserved_bytes: int = 0
 
     @property
     def has_disk(self) -> bool:

@@ -675,6 +675,7 @@ class MemoryPlan:
         cpu_parts: Parts that the processor computes beside a card; None for none.
         cache_type: Type of keys and values: `f32`, `bf16`, `f16`, `q8_0` or `q4`.
         shrinks_cache: Whether `q8_0` was chosen because the context doesn't fit otherwise.
+        reserved_bytes: Bytes that stay free for an embedding model.
     """
 
     weights_bytes: int
@@ -696,6 +697,7 @@ class MemoryPlan:
     cpu_parts: CpuParts | None = None
     cache_type: str = ""
     shrinks_cache: bool = False
+    reserved_bytes: int = 0
 
     @property
     def quantizes_cache(self) -> bool:

@@ -17,6 +17,7 @@ from medusa_core.i18n import tr
 from medusa_core.messages import (
     Cancel,
     Command,
+    Embed,
     Event,
     Failed,
     LoadModel,
@@ -26,6 +27,7 @@ from medusa_core.messages import (
     StepTrace,
     Unload,
     Unloaded,
+    UnloadEmbedder,
 )
 
 _SESSION = "router"
@@ -99,6 +101,9 @@ class EngineRouter:
 
     def _route(self, command: Command) -> None:
         """Submit a command; a load that may change the engine holds later commands."""
+        if isinstance(command, Embed | UnloadEmbedder):  # embedding models are always local
+            self._local.submit(command)
+            return
         if isinstance(command, LoadRemote):
             self._load = command
             self._engine(is_remote=True).submit(command)
@@ -126,6 +131,8 @@ class EngineRouter:
             self._cancelled.add(ids)
             return
         self._engine(self._is_remote).submit(command)
+        if self._is_remote:  # an `Embed` runs here
+            self._local.submit(command)
         if self._load is not None:
             self._engine(isinstance(self._load, LoadRemote)).submit(command)
 

@@ -29,6 +29,7 @@ from medusa_core.server.guard import cache_salt
 from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
 from medusa_core.server.request_log import tally_of
+from medusa_core.server.served_embedding import ServedEmbedding
 from medusa_core.server.served_models import ServedModels
 
 _SESSION = "server"
@@ -44,6 +45,7 @@ class ServerContext:
         models: Models that requests can name.
         queue: Admits answers.
         answering: Runs requests.
+        embedding: Embeds texts.
         limits: Limits of the server.
         metrics: Counters of the server.
     """
@@ -52,6 +54,7 @@ class ServerContext:
     models: ServedModels
     queue: AnswerQueue
     answering: Answering
+    embedding: ServedEmbedding
     limits: Limits
     metrics: Metrics
 

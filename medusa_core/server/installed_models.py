@@ -52,7 +52,7 @@ class InstalledModels:
         demo = demo_model_dir()
         found: dict[Path, ServedModel] = {}
         for name, path in (first or (_name(self._first), self._first), *named, (demo.name, demo)):
-            found.setdefault(path.resolve(), _served(name, path))
+            found.setdefault(path.resolve(), served_model(path, name))
         return _unique(found.values())
 
     def load_command(self, model: ServedModel) -> LoadModel:
@@ -71,8 +71,14 @@ def _name(path: Path) -> str:
     return at_path(path).name if repository == path.name else repository
 
 
-def _served(name: str, path: Path) -> ServedModel:
-    """Return a model with its file's time."""
+def served_model(path: Path, name: str = "") -> ServedModel:
+    """Return a model with its file's time.
+
+    Args:
+        path: Folder or GGUF file.
+        name: Name of the model; empty for that of its repository, folder or file.
+    """
+    name = name or _name(path)
     created = 0
     with suppress(OSError):  # listed anyway
         created = int(path.stat().st_mtime)

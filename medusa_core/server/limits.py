@@ -22,6 +22,7 @@ class Limits:
         head_bytes: Size of a request's head.
         most_connections: Open connections.
         text_chars: Length of a text to tokenize, since that blocks all answers.
+        texts: Texts of a request for embeddings.
         json_parts: Objects, lists, keys and strings of a body.
         dropped_bytes: Size of a refused body that is read and discarded.
         drop_s: Timeout for that in seconds.
@@ -37,6 +38,7 @@ class Limits:
     head_bytes: int = 64 << 10
     most_connections: int = 1024
     text_chars: int = 1 << 19
+    texts: int = 2048
     json_parts: int = 1 << 18
     dropped_bytes: int = 64 << 20
     drop_s: float = 5.0

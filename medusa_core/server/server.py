@@ -24,6 +24,7 @@ from medusa_core.server.guard import Guard, is_loopback, known_hosts
 from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
 from medusa_core.server.request_log import RequestListener
+from medusa_core.server.served_embedding import ServedEmbedding
 from medusa_core.server.served_models import ModelSource, ServedModels
 from medusa_core.server.server_options import ServerOptions
 from medusa_core.server.session_pool import SessionPool
@@ -86,7 +87,8 @@ class Server:
                 queue = AnswerQueue(models, limits.most_running, limits.most_waiting)
                 try:
                     await self._load_first(models)
-                    context = _context(client, models, queue, limits)
+                    embedding = ServedEmbedding(client, models, options)
+                    context = _context(client, models, queue, embedding, limits)
                     await self._listen(context, listening, on_ready)
                 finally:
                     await queue.close()
@@ -140,12 +142,16 @@ class _Uvicorn(uvicorn.Server):
 
 
 def _context(
-    client: Client, models: ServedModels, queue: AnswerQueue, limits: Limits
+    client: Client,
+    models: ServedModels,
+    queue: AnswerQueue,
+    embedding: ServedEmbedding,
+    limits: Limits,
 ) -> ServerContext:
     """Return the objects that all routes share."""
     sessions = SessionPool(limits.most_running + _SPARE_SESSIONS)
     answering = Answering(client, models, queue, sessions, limits)
-    return ServerContext(client, models, queue, answering, limits, Metrics())
+    return ServerContext(client, models, queue, answering, embedding, limits, Metrics())
 
 
 def _configuration(application: HttpApplication, limits: Limits) -> uvicorn.Config:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from medusa_core.server.limits import Limits
+from medusa_core.server.served_models import ServedModel
 
 DEFAULT_PORT = 8642
 
@@ -20,6 +21,8 @@ class ServerOptions:
         origins: Origins of other sites whose pages may use the server.
         limits: Limits of the server.
         is_strict: Refuse requests for unknown models instead of answering them with the loaded one.
+        embedding_model: Model of `/v1/embeddings`; None for none.
+        embedding_device: Torch device name for it; empty for the best there is.
     """
 
     host: str = "127.0.0.1"
@@ -28,3 +31,5 @@ class ServerOptions:
     origins: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
     is_strict: bool = False
+    embedding_model: ServedModel | None = None
+    embedding_device: str = ""

@@ -24,6 +24,7 @@ from medusa_core.system.files.safetensors_header import (
     read_header,
 )
 
+_BARE = "embed_tokens.weight"  # named without the prefix `model.`
 _OUTSIDE = ("lm_head.", "mtp.")  # tensors of a text model that don't have its prefix
 # Names that differ from Llama's.
 _LLAMA_NAMES = {
@@ -249,6 +250,8 @@ def _text_names(names: Iterable[str]) -> dict[str, str]:
 
     In a multimodal model the vision and audio tensors are left out; MTP layers are kept.
     """
+    if _BARE in names:  # saved without its LM head, as embedding models are
+        return {_llama_name(f"model.{name}"): name for name in names}
     for prefix, text_prefix in TEXT_PREFIXES:
         found = {
             _llama_name(text_prefix + name.removeprefix(prefix)): name

@@ -136,7 +136,7 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
     prepends_space = not is_gemma4 and _flag(gguf, "add_space_prefix", default=True)
     tokenizer = build_sentencepiece(pieces, prepends_space, path.name, swallowing, merges)
     begins = is_gemma4 or _flag(gguf, "add_bos_token", default=True)  # Gemma 4 files say otherwise
-    _add_bos(tokenizer, gguf, texts, begins)
+    _add_bos_and_eos(tokenizer, gguf, texts, begins)
     return tokenizer
 
 
@@ -176,20 +176,31 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
-    _add_bos(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=pre_tokenizer.adds_bos))
+    _add_bos_and_eos(
+        tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=pre_tokenizer.adds_bos)
+    )
     return tokenizer
 
 
-def _add_bos(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
-    """Let the tokenizer prepend BOS to every text if `begins`."""
-    number = gguf.entries.get("tokenizer.ggml.bos_token_id")
-    if not begins or not isinstance(number, int):
-        tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
-    elif 0 <= number < len(texts):
-        text = texts[number]
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=[text, "$A"], special_tokens=[(text, number)]
-        )
+def _add_bos_and_eos(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
+    """Let the tokenizer prepend BOS to every text if `begins`, and append EOS if the file says so.
+
+    Files of embedding models append EOS, whose hidden state is the text's vector.
+    """
+    bos = _special(gguf, texts, "bos") if begins else []
+    eos = _special(gguf, texts, "eos") if _flag(gguf, "add_eos_token", default=False) else []
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=[*(text for text, _ in bos), "$A", *(text for text, _ in eos)],
+        special_tokens=list({*bos, *eos}),
+    )
+
+
+def _special(gguf: Gguf, texts: list[str], name: str) -> list[tuple[str, int]]:
+    """Return text and id of a special token as a list; an empty one if the file has none."""
+    number = gguf.entries.get(f"tokenizer.ggml.{name}_token_id")
+    if not isinstance(number, int) or not 0 <= number < len(texts):
+        return []
+    return [(texts[number], number)]
 
 
 def _flag(gguf: Gguf, key: str, default: bool) -> bool:

@@ -85,7 +85,7 @@ class Tokenizer:
             self.vocab_size = _vocab_size(vocabulary)
             bytes_of = _byte_level() if is_byte_level else _piece_bytes
             self._bytes_of = _byte_table(tokenizer, vocabulary, bytes_of)
-            self._opening = _opening(tokenizer)
+            self._opening, self._closing = _affixes(tokenizer)
             self.strips_space = not is_byte_level and self._prepends_space()
         self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
@@ -142,6 +142,15 @@ class Tokenizer:
         ids = self.encode(text)
         opens = ids[: len(self._opening)] == self._opening
         return ids if opens else self._opening + ids
+
+    def encode_whole(self, text: str) -> list[int]:
+        """Encode a text with the tokens that the tokenizer puts around it, such as BOS and EOS.
+
+        Names of special tokens in the text are plain text.
+        """
+        first, *others = self.literal_parts(text)
+        rest = [token_id for part in others for token_id in self.encode_within(part)]
+        return [*self._opening, *self.encode(first), *rest, *self._closing]
 
     def encode_within(self, text: str) -> list[int]:
         """Encode the continuation of another text: no space is prepended."""
@@ -232,12 +241,13 @@ def _decoder_kinds(decoder: object) -> set[str]:
     return kinds.union(*map(_decoder_kinds, parts if isinstance(parts, list) else []))
 
 
-def _opening(tokenizer: RustTokenizer) -> list[int]:
-    """Return the tokens that the tokenizer puts before a text, such as BOS."""
+def _affixes(tokenizer: RustTokenizer) -> tuple[list[int], list[int]]:
+    """Return the tokens that the tokenizer puts before and after a text, such as BOS and EOS."""
     ids: list[int] = tokenizer.encode(_GUARD, add_special_tokens=True).ids
     bare: list[int] = tokenizer.encode(_GUARD, add_special_tokens=False).ids
     starts = (at for at in range(len(ids)) if ids[at : at + len(bare)] == bare)
-    return ids[: next(starts, 0)]
+    start = next(starts, 0)
+    return ids[:start], ids[start + len(bare) :]
 
 
 def _vocab_size(vocabulary: Mapping[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""`/v1/models` and what a chat model doesn't do."""
+"""`/v1/models`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from medusa_core.server.api_error import ApiError
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import openai_error
@@ -21,24 +20,22 @@ def _routes(context: ServerContext) -> list[Route]:
 
     async def models(http: Request) -> Response:
         """List the models."""
-        listed = await context.models.all()
-        return JsonReply({"object": "list", "data": [_as_json(one, context) for one in listed]})
+        listed = [_as_json(one, context) for one in await context.models.all()]
+        if context.embedding.model is not None:
+            listed.append(_embedding_json(context.embedding.model))
+        return JsonReply({"object": "list", "data": listed})
 
     async def model(http: Request) -> Response:
         """Describe a model."""
-        found = await context.models.find(http.path_params["model_id"])
+        name, embedding = http.path_params["model_id"], context.embedding.model
+        if embedding is not None and name.casefold() == embedding.model_id.casefold():
+            return JsonReply(_embedding_json(embedding))
+        found = await context.models.find(name)
         return JsonReply(_as_json(found, context))
-
-    async def embeddings(http: Request) -> Response:
-        """Refuse: chat models have no embeddings."""
-        raise ApiError(
-            501, "Chat models have no embeddings to give. Use a server with an embedding model."
-        )
 
     return [
         Route("/v1/models", models),
         Route("/v1/models/{model_id:path}", model),
-        Route("/v1/embeddings", embeddings, methods=["POST"]),
     ]
 
 
@@ -46,12 +43,21 @@ def _as_json(model: ServedModel, context: ServerContext) -> dict[str, Any]:
     """Return a model in OpenAI's form."""
     facts = context.models.facts if model == context.models.loaded else None
     known = {} if facts is None else {"context_length": facts.context_tokens, "loaded": True}
+    return {**_basic_json(model), **known}
+
+
+def _embedding_json(model: ServedModel) -> dict[str, Any]:
+    """Return the embedding model in OpenAI's form."""
+    return {**_basic_json(model), "type": "embedding"}
+
+
+def _basic_json(model: ServedModel) -> dict[str, Any]:
+    """Return the fields that OpenAI's form has."""
     return {
         "id": model.model_id,
         "object": "model",
         "created": model.created,
         "owned_by": "medusa",
-        **known,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,6 +25,7 @@ def write_as_gguf(
     pre: str = "qwen2",
     others: Mapping[str, str] = MappingProxyType({}),
     name: str = "",
+    add_keys: Callable[[gguf.GGUFWriter], None] = lambda _: None,
 ) -> Path:
     """Write a folder's model, its matrices of one type.
 
@@ -35,12 +36,14 @@ def write_as_gguf(
         pre: How its tokenizer splits texts.
         others: Types of some parts, by the last part of their names.
         name: What the metadata calls the model; empty for nothing.
+        add_keys: Adds further metadata.
     """
     config = ModelFiles.open(model_dir).config
     writer = open_writer(config, to)
     if name:
         writer.add_name(name)
     _add_tokenizer(writer, model_dir, config.eos_token_ids, pre)
+    add_keys(writer)
     for name, tensor in tensors_of(model_dir, config):
         of_part = others.get(name.split(".")[-2], kind)
         add_as(writer, name, tensor.contiguous().numpy(), of_part)

@@ -1,0 +1,121 @@
+"""Embedding models that are encoders, such as all-MiniLM (BERT), through transformers.
+
+Each text is computed alone: without padding, a batch can't change its vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer as RustTokenizer
+
+from medusa_core.embeddings.conventions import Pooling
+from medusa_core.embeddings.embedder import Embedder, Vector
+from medusa_core.embeddings.files import EmbeddingFiles
+from medusa_core.errors import CheckpointError, ModelError, OutOfMemoryError
+from medusa_core.i18n import tr
+from medusa_core.models.checkpoints.folder_checkpoint import weight_files
+from medusa_core.models.text.growth_bounds import check_growth
+from medusa_core.models.text.tokenizer_errors import tokenizer_errors
+from medusa_core.models.through_transformers.known import transformers_config
+from medusa_core.models.through_transformers.quietly import quietly
+from medusa_core.system.files.json_file import read_json
+
+_MAX_BYTES = 128 << 20  # of tokenizer.json
+_UNUSED = ("pooler.",)  # another pooling than sentence-transformers'
+
+
+class TransformersEmbedder(Embedder):
+    """An encoder of transformers; see `Embedder`."""
+
+    is_within_text = False
+
+    def __init__(self, files: EmbeddingFiles, device: torch.device) -> None:
+        """Load an encoder in float32.
+
+        Raises:
+            CheckpointError: A file is missing or damaged.
+            ModelError: transformers can't read it.
+            TokenizerError: The tokenizer can't be read.
+            OutOfMemoryError: The device has too little memory.
+        """
+        self.name, self.conventions = files.name, files.conventions
+        self.context_tokens = files.context_tokens
+        self._pooling, self._device = files.pooling, device
+        self._tokenizer = _read_tokenizer(files.path)
+        self._model = _read_model(files.path, device)
+        self.width = int(self._model.config.hidden_size)
+        self.vocab_size = int(self._model.config.vocab_size)
+        self.nbytes = sum(part.nbytes for part in self._model.parameters())
+
+    def encode(self, text: str) -> list[int]:
+        with tokenizer_errors(tr("The tokenizer can't encode this text")):
+            return list(self._tokenizer.encode(text).ids)
+
+    def reset(self) -> None:
+        """Do nothing: a text is always computed whole."""
+
+    @torch.inference_mode()
+    def compute(self, sequences: Sequence[Sequence[int]], max_rows: int) -> list[Vector]:
+        token_ids = torch.tensor([list(sequences[0])], device=self._device)
+        mask = torch.ones_like(token_ids)
+        states = self._model(input_ids=token_ids, attention_mask=mask).last_hidden_state[0]
+        if self._pooling is Pooling.MEAN:
+            pooled = states.mean(dim=0)
+        else:
+            pooled = states[0 if self._pooling is Pooling.CLS else -1]
+        vector: Vector = pooled.float().cpu().numpy()
+        return [vector]
+
+
+def _read_tokenizer(folder: Path) -> RustTokenizer:
+    """Read `tokenizer.json`; names of special tokens in a text stay plain text."""
+    path = folder / "tokenizer.json"
+    check_growth(read_json(path, _MAX_BYTES))
+    with tokenizer_errors(tr("{0} can't be read", path.name), tr("Download the file again.")):
+        tokenizer = RustTokenizer.from_file(str(path))
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _read_model(folder: Path, device: torch.device) -> Any:
+    """Load the encoder; nothing is downloaded, and no code of its repository is executed."""
+    from transformers import AutoModel  # slow
+
+    weight_files(folder)  # refuses pickles
+    theirs = transformers_config(read_json(folder / "config.json"))
+    read: Any = AutoModel.from_pretrained
+    try:
+        with quietly():
+            model, found = read(
+                folder,
+                config=theirs,
+                dtype=torch.float32,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+            )
+            model = model.eval().requires_grad_(requires_grad=False).to(device)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise OutOfMemoryError(
+            tr("The weights of {0} don't fit the memory.", folder.name),
+            "Close other programs, or choose a smaller model.",
+        ) from error
+    except Exception as error:  # a damaged file can raise anything
+        raise ModelError(
+            tr("transformers can't read {0}: {1}.", folder.name, type(error).__name__),
+            "Download the model again.",
+        ) from error
+    missing = [name for name in found["missing_keys"] if not name.startswith(_UNUSED)]
+    if missing:
+        raise CheckpointError(
+            tr("The weights lack the tensor {0}.", min(missing)),
+            "The download is incomplete, or this is another kind of model.",
+        )
+    return model
