@@ -35,7 +35,7 @@ _POOLING_KEYS = {
     "pooling_mode_cls_token": Pooling.CLS,
 }
 _POOLING_NAMES = {"lasttoken": Pooling.LAST, "mean": Pooling.MEAN, "cls": Pooling.CLS}
-_CHOOSE = "Choose an embedding model, such as Qwen3-Embedding as GGUF, or all-MiniLM-L6-v2."
+_CHOOSE = tr("Choose an embedding model, such as Qwen3-Embedding as GGUF, or all-MiniLM-L6-v2.")
 
 
 class EmbeddingFiles(NamedTuple):

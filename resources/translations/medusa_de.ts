@@ -2725,6 +2725,38 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
     </message>
     <message>
+        <source>Choose a number in this range.</source>
+        <translation>Wählen Sie eine Zahl in diesem Bereich.</translation>
+    </message>
+    <message>
+        <source>Choose a smaller embedding model, or close other programs.</source>
+        <translation>Wählen Sie ein kleineres Embedding-Modell, oder schließen Sie andere Programme.</translation>
+    </message>
+    <message>
+        <source>Choose an embedding model, such as Qwen3-Embedding as GGUF, or all-MiniLM-L6-v2.</source>
+        <translation>Wählen Sie ein Embedding-Modell, etwa Qwen3-Embedding als GGUF oder all-MiniLM-L6-v2.</translation>
+    </message>
+    <message>
+        <source>Choose the same model as a folder with safetensors, or a decoder such as Qwen3-Embedding.</source>
+        <translation>Wählen Sie dasselbe Modell als Ordner mit Safetensors, oder einen Decoder wie Qwen3-Embedding.</translation>
+    </message>
+    <message>
+        <source>Divide it into passages.</source>
+        <translation>Teilen Sie ihn in Abschnitte.</translation>
+    </message>
+    <message>
+        <source>Embedding models of type {0} aren&apos;t supported.</source>
+        <translation>Embedding-Modelle der Art {0} werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Its weights may be damaged: download it again.</source>
+        <translation>Seine Gewichte sind vielleicht beschädigt: Laden Sie es noch einmal herunter.</translation>
+    </message>
+    <message>
+        <source>Leave it out.</source>
+        <translation>Lassen Sie ihn weg.</translation>
+    </message>
+    <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
         <translation>Lassen Sie --experts und --cpu-layers weg, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
@@ -2743,6 +2775,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.</source>
         <translation>Lassen Sie --policy, --memory-gib und --tier-disk weg, oder den Adapter und den Verbund.</translation>
+    </message>
+    <message>
+        <source>Leave out dimensions.</source>
+        <translation>Lassen Sie dimensions weg.</translation>
     </message>
     <message>
         <source>Leave out names, passwords and what follows a ?; a key has a field of its own.</source>
@@ -3385,6 +3421,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Sehen Sie nach, ob Sie in {0} schreiben dürfen und ob der Datenträger Platz hat.</translation>
     </message>
     <message>
+        <source>Send text instead, or tokens of this model.</source>
+        <translation>Senden Sie stattdessen Text, oder Token dieses Modells.</translation>
+    </message>
+    <message>
         <source>Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.</source>
         <translation>Setzen Sie hier MEDUSA_NATIVE auf einen kompilierten Schritt, den alle Rechner haben, oder auf 0.</translation>
     </message>
@@ -3543,6 +3583,18 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Tensors that belong to no streams: {0}.</source>
         <translation>Tensoren, die zu keinen Strömen gehören: {0}.</translation>
+    </message>
+    <message>
+        <source>Text {0} has a token that isn&apos;t in the model&apos;s vocabulary.</source>
+        <translation>Text {0} hat ein Token, das nicht im Vokabular des Modells ist.</translation>
+    </message>
+    <message>
+        <source>Text {0} has {1:,} tokens or more; {2} reads at most {3:,}.</source>
+        <translation>Text {0} hat {1:,} Token oder mehr; {2} liest höchstens {3:,}.</translation>
+    </message>
+    <message>
+        <source>Text {0} is empty.</source>
+        <translation>Text {0} ist leer.</translation>
     </message>
     <message>
         <source>That is no name for a preset.</source>
@@ -3795,6 +3847,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The drafter&apos;s MASK is token {0}; the model has {1}.</source>
         <translation>MASK ist beim Entwerfer Token {0}; das Modell hat {1}.</translation>
+    </message>
+    <message>
+        <source>The embedding model computed no finite vector.</source>
+        <translation>Das Embedding-Modell hat keinen endlichen Vektor berechnet.</translation>
     </message>
     <message>
         <source>The engine can&apos;t start: {0}.</source>
@@ -5417,6 +5473,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>top-p ist {0}.</translation>
     </message>
     <message>
+        <source>transformers can&apos;t read {0}: {1}.</source>
+        <translation>transformers kann {0} nicht lesen: {1}.</translation>
+    </message>
+    <message>
         <source>two members have one name, or they lie in different folders</source>
         <translation>zwei Einträge heißen gleich oder liegen in verschiedenen Ordnern</translation>
     </message>
@@ -5555,6 +5615,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} can&apos;t use the drafter {1}.</source>
         <translation>{0} kann das Vorausraten {1} nicht nutzen.</translation>
+    </message>
+    <message>
+        <source>{0} combines token vectors in a way that isn&apos;t supported.</source>
+        <translation>{0} fasst die Vektoren der Token auf eine Weise zusammen, die nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>{0} comes with Medusa Chat and can&apos;t be changed.</source>
@@ -6197,6 +6261,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist fehlgeschlagen: {1}.</translation>
     </message>
     <message>
+        <source>{0} has vectors of {1} dimensions only.</source>
+        <translation>{0} hat nur Vektoren mit {1} Dimensionen.</translation>
+    </message>
+    <message>
+        <source>{0} has vectors of {1} to {2} dimensions.</source>
+        <translation>{0} hat Vektoren mit {1} bis {2} Dimensionen.</translation>
+    </message>
+    <message>
         <source>{0} has {1:,} of something</source>
         <translation>{0} hat {1:,} von etwas</translation>
     </message>
@@ -6305,6 +6377,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist eine Aufzeichnung der Version {1}; dieses Programm liest Version {2}.</translation>
     </message>
     <message>
+        <source>{0} is an encoder as GGUF, which isn&apos;t supported.</source>
+        <translation>{0} ist ein Encoder als GGUF, was nicht unterstützt wird.</translation>
+    </message>
+    <message>
         <source>{0} is compressed or encrypted; what it unfolds to isn&apos;t known.</source>
         <translation>{0} ist gepackt oder verschlüsselt; wozu es sich entfaltet, ist nicht bekannt.</translation>
     </message>
@@ -6387,6 +6463,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} is no complete JSON file: {1}.</source>
         <translation>{0} ist keine vollständige JSON-Datei: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} is no embedding model: its files name no pooling.</source>
+        <translation>{0} ist kein Embedding-Modell: Seine Dateien nennen kein Pooling.</translation>
     </message>
     <message>
         <source>{0} is no file of settings.</source>
@@ -6529,6 +6609,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} nennt Token {1} als {2}, hat aber {3}.</translation>
     </message>
     <message>
+        <source>{0} needs the module {1}, which isn&apos;t supported.</source>
+        <translation>{0} braucht das Modul {1}, das nicht unterstützt wird.</translation>
+    </message>
+    <message>
         <source>{0} of {1} files of this model are missing, such as {2}.</source>
         <translation>{0} von {1} Dateien dieses Modells fehlen, etwa {2}.</translation>
     </message>
@@ -6555,6 +6639,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} presets are too many.</source>
         <translation>{0} Vorlagen sind zu viele.</translation>
+    </message>
+    <message>
+        <source>{0} ranks pairs of texts: it has no vectors.</source>
+        <translation>{0} bewertet Paare von Texten: Es hat keine Vektoren.</translation>
+    </message>
+    <message>
+        <source>{0} reads texts in both directions, which isn&apos;t supported here.</source>
+        <translation>{0} liest Texte in beiden Richtungen, was hier nicht unterstützt wird.</translation>
     </message>
     <message>
         <source>{0} refuses the key.</source>
@@ -9253,6 +9345,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>states</source>
         <translation>Zustände</translation>
+    </message>
+    <message>
+        <source>embedding model</source>
+        <translation>Embedding-Modell</translation>
     </message>
     <message>
         <source>other programs</source>

@@ -20,7 +20,7 @@ NOT_TRANSLATED = (
     *("training/heads_config.py", "training/heads_eval.py", "training/ngrams.py"),
     *("training/phrase_counts.py", "training/streams_trainee.py"),
     *("server/application.py", "server/guard.py", "server/replies.py"),
-    *("server/served_models.py", "server/text_prompts.py"),
+    *("server/served_embedding.py", "server/served_models.py", "server/text_prompts.py"),
     *("engine/direct.py", "engine/several.py", "system/prompts.py", "system/registry.py"),
     *("system/user_folders.py", "hub/gguf_choice.py", "hub/library/find.py"),
     *("models/text/tool_calls/learn.py", "models/text/tool_calls/arguments.py"),
