@@ -98,7 +98,9 @@ class GgufCheckpoint(Checkpoint):
         """Dequantize a tensor, and undo llama.cpp's changes to norms and to `A_log`."""
         stored = self.raw(name)
         kind = self._tensor(name).kind
-        numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
+        is_norm = name.endswith((*_NORMS, ".A_log"))  # changed below, in float32
+        wanted = torch.float32 if dtype is None or is_norm else dtype
+        numbers = block_type(kind).dequantize(stored, wanted) if kind in BLOCK_SIZES else stored
         check_floating(name, numbers.dtype)
         if numbers.dim() == 1 and name.endswith(_NORMS) and not name.endswith(_STATE_NORM):
             numbers = numbers - self._architecture.norm_offset

@@ -17,6 +17,14 @@ from medusa_core.i18n import tr
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES, BlockSizes
 from medusa_core.models.quant.blocks import Blocks, bits, chunks, flat, float16_at, nibbles
 from medusa_core.models.quant.codebook_types import CODEBOOK_DECODERS, IQ4_LEVELS
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.threads import for_ranges
+
+# Types that the library dequantizes, and those that it repacks from their layout in files.
+_DEQUANTIZED = frozenset(
+    ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"),
+)
+COMPILED_TYPES = _DEQUANTIZED | {"iq4_nl", "nf4_0", "mxfp4"}
 
 # nf4's levels times 124: of all multiples that fit a byte this one has the smallest rounding error,
 # 0.5 % of the norm of normally distributed weights.
@@ -45,9 +53,26 @@ class BlockType:
         """Decode stored rows to codes and scales. uint8 [rows, bytes of a row] →"""
         return self.decode(stored.view(len(stored), -1, self.sizes.nbytes))
 
-    def dequantize(self, stored: Tensor) -> Tensor:
-        """Dequantize stored rows. uint8 [rows, bytes of a row] → float32 [rows, columns]"""
-        return self.blocks(stored).numbers()
+    def dequantize(self, stored: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Dequantize stored rows in float32. uint8 [rows, bytes of a row] → [rows, columns]"""
+        library = native_library()
+        if library is None or not stored.is_cpu or self.name not in _DEQUANTIZED:
+            return self.blocks(stored).numbers().to(dtype)
+        made = dtype if dtype in (torch.float32, torch.bfloat16) else torch.float32
+        stored, number = stored.contiguous(), int(self.sizes.tiles.type)
+        numbers = torch.empty(len(stored), self.columns(stored), dtype=made)
+        per_row = stored.shape[1] // self.sizes.nbytes
+
+        def convert(first: int, count: int) -> None:
+            """Convert rows."""
+            library.dequantize_blocks(
+                *(number, stored[first].data_ptr(), count * per_row),
+                *(made == torch.bfloat16, numbers[first].data_ptr()),
+            )
+
+        if len(stored):
+            for_ranges(convert, len(stored), numbers.numel())
+        return numbers.to(dtype)
 
 
 def block_type(name: str) -> BlockType:

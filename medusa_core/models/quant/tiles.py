@@ -1,6 +1,7 @@
 """Repack blocks into the tiles of the compiled step, which `blocks.h` describes.
 
-A block type without a kernel is widened to one that represents the same numbers exactly.
+The library repacks types that it has kernels for. Torch widens the others to one of these that
+represents the same numbers exactly.
 """
 
 from __future__ import annotations
@@ -15,22 +16,13 @@ from medusa_core.models.quant.block_sizes import (
     IQ2,
     IQ3_S,
     IQ3_XXS,
-    IQ4_NL,
     IQ4_XS,
-    MXFP4,
-    NF4,
     Q4_0,
-    Q4_1,
-    Q4_K,
-    Q5_0,
-    Q5_1,
-    Q5_K,
     Q6_K,
-    Q8_0,
     Q8_AFFINE,
     TileSizes,
 )
-from medusa_core.models.quant.block_types import BlockType
+from medusa_core.models.quant.block_types import COMPILED_TYPES, BlockType
 from medusa_core.models.quant.blocks import Blocks
 from medusa_core.models.quant.codebook_types import (
     IQ1_LEVELS,
@@ -39,12 +31,12 @@ from medusa_core.models.quant.codebook_types import (
     IQ3_XXS_LEVELS,
     IQ4_LEVELS,
 )
+from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.constants import BLOCK, SUPER, TILE
+from medusa_core.system.native.threads import for_ranges
 
 _CHUNK_WEIGHTS = 1 << 23  # weights that are repacked at a time: a few bytes of scratch each
-_UNCHANGED_NIBBLES = (Q4_0, Q4_1, MXFP4, IQ4_NL, NF4)
-_OFFSETS = {Q4_0: 8, Q8_0: 128, Q6_K: 32, Q8_AFFINE: 128}
-_FIVE_BITS = (Q5_0, Q5_1, Q5_K)
+_OFFSETS = {Q4_0: 8, Q6_K: 32, Q8_AFFINE: 128}
 _LEVELS = {
     IQ4_XS: IQ4_LEVELS,
     IQ3_S: IQ3_S_LEVELS,
@@ -66,8 +58,19 @@ def tile_blocks(kind: BlockType, stored: Tensor) -> Tensor:
     """
     rows, columns = len(stored), kind.columns(stored)
     tiles = torch.empty(kind.sizes.tiles.nbytes(rows, columns), dtype=torch.uint8)
-    chunk_rows = max(TILE, _CHUNK_WEIGHTS // columns // TILE * TILE)
     tile_bytes = tiles.numel() // -(-rows // TILE)
+    library = native_library()
+    if library is not None and kind.name in COMPILED_TYPES:
+        stored, number = stored.contiguous(), int(kind.sizes.tiles.type)
+
+        def repack(first: int, count: int) -> None:
+            """Repack rows from a multiple of 16 on."""
+            to = tiles[first // TILE * tile_bytes :]
+            library.tile_blocks(number, stored[first].data_ptr(), count, columns, to.data_ptr())
+
+        for_ranges(repack, rows, rows * columns, TILE)
+        return tiles
+    chunk_rows = max(TILE, _CHUNK_WEIGHTS // columns // TILE * TILE)
     for first in range(0, rows, chunk_rows):
         chunk = stored[first : first + chunk_rows]
         if missing := -len(chunk) % TILE:
@@ -81,12 +84,6 @@ def tile_blocks(kind: BlockType, stored: Tensor) -> Tensor:
 def _tiles(kind: BlockType, stored: Tensor) -> Tensor:
     """Repack stored rows. [rows, bytes of a row] → uint8 [tiles, bytes of a tile]"""
     layout = kind.sizes.tiles
-    if layout in _UNCHANGED_NIBBLES and kind.sizes.weights == BLOCK:
-        blocks = stored.view(len(stored), -1, kind.sizes.nbytes)
-        head = blocks[..., : -BLOCK // 2].contiguous()
-        scales = head if layout is MXFP4 else head.view(torch.float16)
-        columns = [_columns(scale) for scale in scales.unbind(-1)]
-        return torch.cat([*columns, _words(blocks[..., -BLOCK // 2 :])], dim=2).flatten(1)
     decoded = kind.blocks(stored)
     codes = decoded.codes
     if layout in _LEVELS:
@@ -104,20 +101,12 @@ def _tiles(kind: BlockType, stored: Tensor) -> Tensor:
 def _block_scales(decoded: Blocks, layout: TileSizes) -> Tensor:
     """Return the scales that precede each block's codes. uint8 [tiles, blocks, bytes]"""
     blocks = decoded.codes.shape[1] // BLOCK
-    if layout in (Q4_0, Q8_0, Q5_0):
+    if layout is Q4_0:
         return _columns(_repeated(decoded.d, blocks))
-    if layout is Q5_1:
-        assert decoded.m is not None
-        return torch.cat([_columns(decoded.d), _columns(-decoded.m)], dim=2)
     if layout is Q6_K or layout in _LEVELS:
         assert decoded.a is not None
         halves = _columns(_repeated(decoded.a.to(torch.int8), 2 * blocks))
         return halves.view(len(halves), -1, 2 * TILE)
-    if layout in (Q4_K, Q5_K):
-        assert decoded.a is not None
-        assert decoded.b is not None
-        parts = (decoded.a, decoded.b)
-        return torch.cat([_columns(part.to(torch.uint8)) for part in parts], dim=2)
     scales, minima = decoded.scales, decoded.minima
     minima = torch.zeros_like(scales) if minima is None else minima
     both = torch.cat([_columns(_repeated(part, 2 * blocks)) for part in (scales, minima)], dim=2)
@@ -140,16 +129,12 @@ def _level_indices(levels: Sequence[int], decoded: Blocks) -> Tensor:
 def _code_words(codes: Tensor, layout: TileSizes) -> Tensor:
     """Pack codes into words, those of 16 outputs interleaved. uint8 [tiles, blocks, bytes]"""
     blocks = codes.view(len(codes), -1, BLOCK)
-    if layout in (Q8_0, Q8_AFFINE):
+    if layout is Q8_AFFINE:
         return _words(blocks)
     low = blocks & 15
     nibbles = _words(low[..., :16] | low[..., 16:] << 4)
-    if layout in (Q4_0, Q4_K) or layout in _LEVELS:
+    if layout is not Q6_K:
         return nibbles
-    if layout in _FIVE_BITS:
-        fifth = (blocks >> 4).view(*blocks.shape[:2], BLOCK // 4, 4)
-        shifts = torch.arange(BLOCK // 4, dtype=torch.uint8)[:, None]
-        return torch.cat([nibbles, _words((fifth << shifts).sum(2, dtype=torch.uint8))], dim=2)
     high = (blocks >> 4).view(len(codes), -1, 2, 4, 4)
     twos = high[..., 0, :] | high[..., 1, :] << 2 | high[..., 2, :] << 4 | high[..., 3, :] << 6
     return torch.cat([nibbles, _words(twos.flatten(2))], dim=2)

@@ -570,6 +570,18 @@ void read_choices(const float *logits, int64_t columns, const int32_t *rows, int
 void linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
             const float *residual, float *y);
 
+/* Repack rows of blocks, in the layout of GGUF files, into tiles; zeros pad the last one.
+   Returns 0 if that isn't implemented for the type. */
+int32_t tile_blocks(int32_t type, const void *stored, int32_t rows, int32_t columns, void *tiles);
+
+/* Dequantize `count` stored blocks to bfloat16 or float32.
+   Returns 0 if that isn't implemented for the type. */
+int32_t dequantize_blocks(int32_t type, const void *stored, int64_t count, int32_t is_bf16,
+                          void *numbers);
+
+/* Quantize `count` blocks of weights to stored Q4_0, with the scales of least squares. */
+void quantize_q4(const float *weights, int64_t count, void *stored);
+
 /* Number of floats of scratch memory for run_experts(). */
 int64_t experts_scratch(const Experts *experts, int32_t hidden, int32_t rows);
 
