@@ -92,6 +92,7 @@ class Client:
         self._requests: dict[tuple[str, str], asyncio.Queue[Event]] = {}
         self._session_locks: dict[str, _SessionLock] = {}
         self._listeners: list[Listener] = []
+        self._calibration: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Client:
         self._loop = asyncio.get_running_loop()
@@ -104,6 +105,9 @@ class Client:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._calibration is not None:
+            self._calibration.cancel()
+            await asyncio.gather(self._calibration, return_exceptions=True)
         await asyncio.to_thread(self._engine.close)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -142,6 +146,30 @@ class Client:
             MedusaError: No model is loaded, or the engine failed.
         """
         return await self._last(Calibrate(_SESSION, new_id(), is_anew), Calibrated)
+
+    def calibrate_when_idle(self) -> None:
+        """Measure step costs while no answer runs, unless they are known; failures are logged."""
+
+        async def measure() -> None:
+            """Wait for the measurement."""
+            try:
+                await self.calibrate()
+            except MedusaError:
+                log.info("the costs of steps aren't measured", exc_info=True)
+
+        if self._calibration is None or self._calibration.done():
+            self._calibration = self._loop.create_task(measure())
+
+    async def finish_calibration(self, session_id: str) -> None:
+        """Measure step costs, unless they are known, after the only answer of a program.
+
+        Args:
+            session_id: Session of the answer; its cached rows are freed for the measurement.
+        """
+        await self.close_session(session_id)
+        self.calibrate_when_idle()
+        if self._calibration is not None:
+            await self._calibration
 
     async def verify(self, command: Verify) -> Verified:
         """Predict the next token at each position of a text.

@@ -100,8 +100,8 @@ async def _generate(args: argparse.Namespace) -> int:
         first = loaded.drafters[0].name
         drafter = first if loaded.is_remote else args.drafter or first
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
-        if args.measure_again or (drafter != "none" and not args.tree_rows):
-            await client.calibrate(is_anew=args.measure_again)
+        if args.measure_again:
+            await client.calibrate(is_anew=True)
         request = Generate(
             new_id(),
             new_id(),
@@ -120,13 +120,16 @@ async def _generate(args: argparse.Namespace) -> int:
                     traces.append(event)
                 elif isinstance(event, GenerationDone):
                     done = event
-    if printer is None:
-        print(json.dumps(as_json(done, loaded), ensure_ascii=False))
-    else:
-        printer.end()
-        print(statistics_line(done))
-    if args.trace is not None:
-        write_trace(args.trace, Recording(loaded.name, tuple(traces), done))
+        if printer is None:
+            print(json.dumps(as_json(done, loaded), ensure_ascii=False))
+        else:
+            printer.end()
+            print(statistics_line(done))
+        if args.trace is not None:
+            write_trace(args.trace, Recording(loaded.name, tuple(traces), done))
+        if drafter != "none" and not args.tree_rows and not loaded.is_remote:
+            sys.stdout.flush()
+            await client.finish_calibration(request.session_id)
     return 0
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
+from medusa_core.errors import MedusaError
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
@@ -26,6 +28,7 @@ from medusa_core.messages import (
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.models.quant.choice import CACHE_TYPES, DTYPES, TABLE_PLACES
 from medusa_core.remote.address import endpoint_url, host_of_url
+from medusa_core.system.files.gguf import hold_headers, is_gguf
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
 from medusa_core.system.user_folders import places
 
@@ -183,7 +186,12 @@ def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     model = installed(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
-    return model, installed(args.heads) if args.heads else heads_made_for(model)
+    if args.heads:
+        return model, installed(args.heads)
+    if is_gguf(model):
+        with suppress(MedusaError):  # the load itself reports it
+            hold_headers(model)
+    return model, heads_made_for(model)
 
 
 def add_adapter_argument(parser: argparse._ActionsContainer) -> None:

@@ -131,14 +131,19 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
     async with Client() as client, _listed(args, client):
         models = LoadedModels(client, args, screen)
         model = await models.load(args.model)
-        if not model.loaded.is_remote:
-            await _measure(client, screen, is_anew=args.measure_again)
+        if args.measure_again and not model.loaded.is_remote:
+            await _measure_again(client, screen)
         settings = _settings(args, model.loaded)
         if question is not None:
             chat = TerminalChat(
                 client, model, settings, screen, ChatRecord(None, screen.print_error)
             )
-            return await _answer_once(chat, question)
+            status = await _answer_once(chat, question)
+            if status == 0 and not model.loaded.is_remote:
+                await client.finish_calibration(chat.conversation.session_id)
+            return status
+        if not model.loaded.is_remote:
+            client.calibrate_when_idle()
         record = _record(args, screen)
         try:
             chat = TerminalChat(client, model, settings, screen, record)
@@ -219,11 +224,11 @@ def _stopped_by_signal(chat: TerminalChat) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-async def _measure(client: Client, screen: Screen, *, is_anew: bool) -> None:
-    """Measure step costs, which takes seconds for a new model."""
+async def _measure_again(client: Client, screen: Screen) -> None:
+    """Measure step costs, which takes seconds."""
     screen.progress("measuring steps …")
     try:
-        await client.calibrate(is_anew=is_anew)
+        await client.calibrate(is_anew=True)
     finally:
         screen.progress("")
 

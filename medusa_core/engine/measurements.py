@@ -1,4 +1,4 @@
-"""Measurements of the loaded model while no answer runs: costs of steps, speeds of drafters."""
+"""Measurements of the loaded model while no answer runs: threads, costs of steps, drafters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 class Measurements:
     """Runs queued calibrations and a race of the drafters, one step at a time.
 
-    They use free rows of the cache only, and are postponed if there are too few.
+    The best number of threads is measured first, as the other results depend on it. None of them
+    begins before a command asks for it or an answer has ended: the first answer doesn't wait.
+    Measurements use free rows of the cache only, and are postponed if there are too few.
 
     Attributes:
         has_work: Something is queued, and there may be room for it.
@@ -64,6 +66,14 @@ class Measurements:
         is_open = self._rechecks_threads or self._waiting or self._incomplete or self._race_command
         return not self._lacks_room and bool(is_open)
 
+    @property
+    def _is_answerable(self) -> bool:
+        """Whether the first command asks for costs that are known: its sender may be waiting."""
+        if not self._waiting or self._waiting[0].is_anew:
+            return False
+        costs = self._model.row_policy.costs
+        return costs is not None and costs.is_complete
+
     def retry(self) -> None:
         """Continue postponed work: rows may be free by now, other programs may have ended."""
         self._lacks_room = False
@@ -73,9 +83,8 @@ class Measurements:
         """Run one step of the work."""
         if not self.has_work:
             return
-        if self._rechecks_threads:
-            self._rechecks_threads = False
-            self._check_threads()
+        if self._rechecks_threads and not self._is_answerable:
+            self._rechecks_threads = self._measure_threads()
             return
         command = self._waiting[0] if self._waiting else self._incomplete or self._race_command
         assert command is not None  # there is work
@@ -98,6 +107,7 @@ class Measurements:
     def wait(self, command: Calibrate) -> None:
         """Queue a calibration."""
         self._waiting.append(command)
+        self._rechecks_threads = True
         if command.is_anew:  # a new race follows
             self._end_race()
         if self._incomplete is not None:  # the new command continues it
@@ -133,13 +143,23 @@ class Measurements:
         self._send(Calibrated(*command.ids, step_s, costs.plain_s(costs.lengths[0])))
         self._model.send_plan(command, GenerateSettings())
 
-    def _check_threads(self) -> None:
-        """Calibrate again if another number of threads is fastest now."""
+    def _measure_threads(self) -> bool:
+        """Run a piece of measuring threads; calibrate again if another number is fastest now.
+
+        Returns:
+            Whether pieces are left.
+        """
+        if not self._model.threads_are_due:
+            return False
         try:
-            if self._model.choose_threads() and self._calibrated is not None:
-                self.wait(replace(self._calibrated, is_anew=False))
+            if self._model.measure_threads():
+                self._end_calibration()
+                if self._calibrated is not None and not self._waiting:
+                    self.wait(replace(self._calibrated, is_anew=False))
         except OutOfMemoryError:
             log.info("no free rows to measure numbers of threads")
+            return False
+        return self._model.threads_are_due
 
     def race(self, command: Race) -> None:
         """Send the known speeds of the drafters, or begin to measure them.
@@ -157,6 +177,7 @@ class Measurements:
 
     def pause(self) -> None:
         """Release the rows for a request, which uses the costs measured so far."""
+        self._model.pause_threads()
         if self._race is not None:
             self._race.pause()
         if self._calibration is not None:

@@ -115,37 +115,61 @@ class ModelSlot:
             self._send(Progress(*command.ids, stage, fraction, text))
 
         target = load_target(command.model_dir, command.heads_dir, command.options, on_progress)
+        self._measurements = self._open_measurements(command, target)
         if command.num_threads:
             target.runner.use_threads(command.num_threads, command.num_threads)
         else:
-            self._threads = Threads(target, self._most_threads)
+            most, saved = self._most_threads, self._measurements
+            self._threads = Threads(target, most, None if saved is None else saved.threads(most))
         for caches in target.cache_pools:
             caches.evict = self._evict
         self._target, self.loaded = target, command
         self._row_policy = RowPolicy(target)
-        self._look_up(command, target, self._row_policy)
+        if self._measurements is not None:
+            self._measurements.load_learned(self._row_policy)
+            self._look_up(self._measurements)
         self._send(_describe(command, target, self.speeds, time.perf_counter() - started))
 
-    def _look_up(self, command: LoadModel, target: Target, row_policy: RowPolicy) -> None:
-        """Load earlier measurements of a model, for the current number of threads."""
-        if command.calibrations_dir is not None:
-            self._measurements = ModelMeasurements(
-                command.calibrations_dir, target, _folders(command)
-            )
-            self._measurements.load_learned(row_policy)
-            self.speeds = self._measurements.speeds()
+    def _open_measurements(self, command: LoadModel, target: Target) -> ModelMeasurements | None:
+        """Open the measurements of earlier runs; None if they aren't kept."""
+        folder = command.calibrations_dir
+        return None if folder is None else ModelMeasurements(folder, target, _folders(command))
 
-    def choose_threads(self) -> bool:
-        """Choose the fastest number of threads again.
+    def _look_up(self, measurements: ModelMeasurements) -> None:
+        """Load what earlier runs measured with the current number of threads."""
+        self.speeds = measurements.speeds()
+        self.row_policy.costs = measurements.saved_costs()
+
+    @property
+    def threads_are_due(self) -> bool:
+        """Whether the best number of threads should be measured."""
+        return self._threads is not None and self._threads.is_due
+
+    def measure_threads(self) -> bool:
+        """Run a piece of measuring the best number of threads.
 
         Returns:
-            Whether it changed, so that steps have other costs.
+            Whether it has ended with another number than before, so that steps have other costs.
+
+        Raises:
+            OutOfMemoryError: Conversations hold the rows that it needs.
         """
-        if self._threads is None or not self._threads.choose_again():
+        assert self._threads is not None  # by `threads_are_due`
+        before = self._threads.counts
+        if not self._threads.advance():
             return False
-        assert self.loaded is not None  # there are threads
-        self._look_up(self.loaded, *self._need())
+        if self._measurements is not None:
+            self._measurements.save_threads(self._threads)
+        if self._threads.counts == before:
+            return False
+        if self._measurements is not None:
+            self._look_up(self._measurements)
         return True
+
+    def pause_threads(self) -> None:
+        """Use the last numbers of threads while an answer runs."""
+        if self._threads is not None:
+            self._threads.pause()
 
     def begin_calibration(self, *, is_anew: bool, is_hurried: bool) -> Calibration | None:
         """Begin to measure the costs of steps, or the missing ones.

@@ -56,6 +56,7 @@ from medusa_core.runtime.tree.tables import (
     TreePresets,
     read_tree_table,
 )
+from medusa_core.system.files.gguf import release_headers
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +104,7 @@ def load_target(
             runner.tap(heads.taps)
             heads.reserve(options.sessions * whole_rows(config.context_tokens))
         assistant = None if draft is None else _load_draft_model(draft, options, config, report)
+        release_headers()
         log.info("loaded %s as %s on %s", parts.title, formats.linears.name, precision.device)
         return Target(
             name=_name(files, options.adapter_dir),

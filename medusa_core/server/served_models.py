@@ -152,7 +152,7 @@ class ServedModels:
                 return
             self._loading = (command.request_id, model)
             await self._client.load(command)
-            await self._client.calibrate()
+            self._client.calibrate_when_idle()
         finally:
             self._loading = None
 

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,6 +19,7 @@ from medusa_core.speculation.tuning.calibration import Calibration
 from medusa_core.speculation.tuning.forms import why_of
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.step_costs import StepCosts
+from medusa_core.speculation.tuning.threads import ThreadCounts, Threads
 from medusa_core.system import compute_threads, cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
@@ -44,10 +45,37 @@ class ModelMeasurements:
         """
         folders = tuple(folders)
         self._files, self._target = MeasurementFiles(folder), target
-        self._cost_key, self._model_key = (
-            calibration_key(target, folders),
-            model_key(target, folders),
-        )
+        self._model_key = model_key(target, folders)
+        self._folders = folders
+
+    @property
+    def _cost_key(self) -> str:
+        """Key of all that costs depend on, the number of threads included."""
+        return calibration_key(self._target, self._folders)
+
+    @property
+    def _threads_key(self) -> str:
+        """Key of all that the best numbers of threads depend on."""
+        fields = (self._model_key, torch.__version__, _processor())
+        return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
+
+    def threads(self, max_threads: int) -> tuple[ThreadCounts, ...] | None:
+        """The saved numbers of threads; None without any that fit.
+
+        Args:
+            max_threads: The number of threads that there are now.
+        """
+        saved = self._files.load(self._threads_key, "threads", _threads_of)
+        num_targets = 1 if self._target.assistant is None else 2
+        if saved is None or saved.max_threads != max_threads or len(saved.counts) != num_targets:
+            return None
+        return saved.counts
+
+    def save_threads(self, threads: Threads) -> None:
+        """Save measured numbers of threads, unless other programs disturbed the measurement."""
+        if not threads.was_disturbed:
+            fields = {"most": threads.max_threads, "counts": [list(one) for one in threads.counts]}
+            self._files.save(self._threads_key, "threads", fields)
 
     def costs(self) -> StepCosts:
         """The costs of steps; missing ones are measured within the default time."""
@@ -99,6 +127,25 @@ class ModelMeasurements:
     def save_learned(self, row_policy: RowPolicy) -> None:
         """Save what a row policy has learned."""
         self._files.save(self._model_key, "learned", row_policy.to_json())
+
+
+class _SavedThreads(NamedTuple):
+    """Saved numbers of threads, and the maximum among which they were chosen."""
+
+    max_threads: int
+    counts: tuple[ThreadCounts, ...]
+
+
+def _threads_of(raw: Any) -> _SavedThreads:
+    """Parse saved numbers of threads.
+
+    Raises:
+        ValueError: They are out of range.
+    """
+    most, counts = raw["most"], tuple(ThreadCounts(*map(int, one)) for one in raw["counts"])
+    if not all(1 <= number <= most for one in counts for number in one):
+        raise ValueError("there can't be so many threads")
+    return _SavedThreads(most, counts)
 
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:

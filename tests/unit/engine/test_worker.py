@@ -36,6 +36,7 @@ from medusa_core.messages import (
 )
 from medusa_core.speculation.tuning import calibration
 from medusa_core.speculation.tuning.step_costs import StepCosts
+from medusa_core.speculation.tuning.threads import ThreadCounts, Threads
 from tests.support.engine.harness import EngineHarness
 from tests.support.engine.laws import decode, user_says
 
@@ -450,9 +451,14 @@ def test_steps_are_measured_again_after_a_change_of_threads(
     fresh.answer("tell me", SETTINGS)
     assert len(fresh.of(calibrate.request_id, Calibrated)) == 1
     fresh.events.clear()
-    monkeypatch.setattr(
-        "medusa_core.speculation.tuning.threads.Threads.choose_again", lambda _: True
-    )
+    module = "medusa_core.speculation.tuning.threads"
+    monkeypatch.setattr(f"{module}.Threads.is_due", property(lambda one: one.counts[0][0] != 7))
+
+    def choose(threads: Threads) -> bool:
+        threads.counts = (ThreadCounts(7, 7),)
+        return True
+
+    monkeypatch.setattr(f"{module}.Threads.advance", choose)
     assert isinstance(fresh.answer("tell me", SETTINGS), GenerationDone)
     monkeypatch.undo()
     fresh.wait(calibrate.request_id, Calibrated)

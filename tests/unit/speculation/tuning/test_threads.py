@@ -165,7 +165,8 @@ def test_the_wake_up_of_threads_is_not_measured(
         now_s += len(token_ids) * (20e-6 if are_awake else 30e-6)
         return torch.zeros(len(token_ids), 1)
 
-    monkeypatch.setattr(threads, "time", SimpleNamespace(perf_counter=lambda: now_s))
+    clock = SimpleNamespace(monotonic=lambda: now_s, perf_counter=lambda: now_s)
+    monkeypatch.setattr(threads, "time", clock)
     monkeypatch.setattr(tiny.runner, "use_threads", use_threads)
     monkeypatch.setattr(tiny.runner, "extend", extend)
     monkeypatch.setattr(tiny.runner, "logits", lambda states: states)
@@ -179,14 +180,34 @@ def test_a_number_chosen_beside_other_programs_is_chosen_again_when_they_ended(
     monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: 0.1 * seconds[count])
     monkeypatch.setattr(threads.os, "getloadavg", lambda: (load, load, load))
     chosen = Threads(tiny, 2)
+    chosen.choose()
     assert torch.get_num_threads() == 1
-    assert not chosen.choose_again(), "they are still there"
+    assert chosen.was_disturbed
+    assert not chosen.is_due, "they are still there"
     seconds, load = {1: 1.0, 2: 0.5}, 1.0  # one program that decodes with one thread: ours
-    assert chosen.choose_again()
+    assert chosen.is_due
+    chosen.choose()
     assert torch.get_num_threads() == 2
-    seconds = {1: 1.0, 2: 1.3}
-    assert not chosen.choose_again(), "it was measured in quiet"
-    assert torch.get_num_threads() == 2
+    assert not chosen.is_due, "it was measured in quiet"
+    assert not chosen.was_disturbed
+
+
+def test_nothing_is_measured_before_the_first_answer(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: 0.1 * count)
+    chosen = Threads(tiny, 2)
+    assert torch.get_num_threads() == 2, "all cores, until it is measured"
+    assert chosen.is_due
+    assert not chosen.advance(), "the first of several pieces"
+    tiny.runner.use_threads(1, 1)  # as a piece leaves it
+    chosen.pause()
+    assert torch.get_num_threads() == 2, "for an answer in between"
+    chosen.choose()
+    assert chosen.counts == ((1, 1),)
+    again = Threads(tiny, 2, chosen.counts)
+    assert torch.get_num_threads() == 1
+    assert not again.is_due, "an earlier run has measured it"
 
 
 def test_fewer_threads_are_reconsidered_for_a_while(
@@ -204,12 +225,14 @@ def test_fewer_threads_are_reconsidered_for_a_while(
     clock = SimpleNamespace(monotonic=lambda: now_s, perf_counter=lambda: now_s)
     monkeypatch.setattr(threads, "time", clock)
     chosen = Threads(tiny, 2)
-    assert torch.get_num_threads() == 1
+    chosen.choose()
     measured = []
     for _ in range(8):
         now_s += 20.0
         before = num_passes
-        assert not chosen.choose_again(), "one thread is still the faster"
+        if chosen.is_due:
+            chosen.choose()
+        assert torch.get_num_threads() == 1, "one thread is still the faster"
         measured.append(num_passes > before)
     assert sum(measured) == 3
     assert not measured[0], "too soon"
