@@ -2,6 +2,10 @@
 
 The net speed-up is tokens per step × the time of a plain step ÷ the time of a step. While it is too
 low, answers are decoded plainly, and drafting is tried again later.
+
+It is judged after every few tokens by what is likelier, not by what is certain: with the variance
+of real drafts, a loss of a tenth is certain only after hundreds of tokens, while a pause by mistake
+costs little, as it is short. Evidence is kept from trial to trial, and pauses grow with it.
 """
 
 from __future__ import annotations
@@ -10,16 +14,16 @@ import math
 import statistics
 from collections.abc import Sequence
 
-MIN_SPEED_UP = 1.05
-FIRST_PROBE = 5  # plain steps that are measured before drafts are tried for the first time
-_WINDOW = 96  # steps that are judged together: more than those of one hard answer
-_EARLY_CHECKS = (6, 12, 24, 48)  # numbers of steps after which a clear loss is detected
-_STANDARD_ERRORS = 2.0  # by which a loss must be clear
+MIN_SPEED_UP = 0.99  # a drafter that hardly costs anything may find more in the next answer
+FIRST_PROBE = 3  # plain steps that are measured before drafts are tried for the first time
+_JUDGED_TOKENS = 12  # drafting is judged whenever it has yielded so many
+_PROBE = 8  # plain steps that are measured before drafting is paused
+_PRIOR_STEPS, _PRIOR_SPEED_UP = 6.0, 1.1  # assumed before anything is known
+_KEPT = 1 - 1 / 256  # weight of a step after the next one, so that older ones fade
+_KEPT_BY_PAUSE = 0.5  # weight of all steps after a pause
 _DOUBTFUL = 0.95  # after a lower speed-up in earlier runs, drafting begins paused
-_PROBE = 16  # plain steps that are measured before drafting is paused
-_FIRST_PAUSE = 32  # plain steps; each pause is longer, most after clear losses
+_FIRST_PAUSE = 24  # plain steps; each pause is longer, most after clear losses
 _MAX_PAUSE = 512  # so that answers of another kind aren't missed for long
-_TRIAL = 48  # steps of a new trial
 _INTERRUPTED = 5.0  # times the median step: the computer was busy with something else
 
 _Step = tuple[int, float]  # tokens and seconds
@@ -29,7 +33,8 @@ class Governor:
     """Judges the steps of one kind of answers, one answer after the other.
 
     All steps take longer while other programs run. So before the first drafts, and whenever drafts
-    seem unprofitable, a few plain steps are measured, and only the comparison with these counts.
+    seem unprofitable, a few plain steps are measured, and only the comparison with these counts:
+    the first decision is made within 24 tokens.
 
     Attributes:
         num_plain_steps: Plain steps while drafting was paused, in all answers.
@@ -48,15 +53,17 @@ class Governor:
         self.speed_up: float | None = None
         self.expected_s = expected_s
         self._slowdown = 1.0  # of plain steps over expected_s
-        self._steps: list[_Step] = []
+        self._prior_speed_up = max(_PRIOR_SPEED_UP, prior_speed_up or 0.0)
+        self._prior_steps = _PRIOR_STEPS  # fades as steps do
+        self._steps: list[_Step] = []  # since the last judgement
+        self._num_steps = self._tokens = self._seconds = 0.0  # sums over judged steps
         self._plain: list[float] = []
-        self._needed = _WINDOW
         self._pause = _FIRST_PAUSE
         self._left = self._wanted = 0
         if prior_speed_up is None:
             self._left = self._wanted = FIRST_PROBE
         elif prior_speed_up < _DOUBTFUL:
-            self._left, self._wanted, self._needed = _FIRST_PAUSE, FIRST_PROBE, _TRIAL
+            self._left, self._wanted = _FIRST_PAUSE, FIRST_PROBE
 
     @property
     def plain_step_s(self) -> float:
@@ -77,10 +84,8 @@ class Governor:
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))
-            if len(self._steps) == self._needed:
+            if sum(tokens for tokens, _ in self._steps) >= _JUDGED_TOKENS:
                 self._judge()
-            elif len(self._steps) in _EARLY_CHECKS and self._loses_clearly():
-                self._probe()
             return
         self._left -= 1
         self.num_plain_steps += 1
@@ -90,48 +95,45 @@ class Governor:
                 self._compare()
 
     def _judge(self) -> None:
-        """Judge a window of steps; none is judged twice, which would find more losses by chance."""
+        """Add the last steps to the evidence; measure plain steps next if drafts seem to lose."""
+        for num_tokens, step_s in _uninterrupted(self._steps):
+            self._fade(_KEPT)
+            self._num_steps += 1
+            self._tokens += num_tokens
+            self._seconds += step_s
+        self._steps.clear()
         if self._is_profitable():
-            self._steps.clear()
-            self._needed, self._pause = _WINDOW, _FIRST_PAUSE
+            self._pause = _FIRST_PAUSE
         else:
-            self._probe()
-
-    def _loses_clearly(self) -> bool:
-        """Whether drafts lose time even if chance was against them."""
-        steps = _uninterrupted(self._steps)
-        gained_s = [num_tokens * self.plain_step_s - step_s for num_tokens, step_s in steps]
-        count, mean = len(gained_s), statistics.mean(gained_s)
-        squares = sum((gain - mean) ** 2 for gain in gained_s)
-        # As if one step had differed by a token: a few equal steps prove nothing.
-        error = math.sqrt(squares + self.plain_step_s**2) / count
-        return mean + _STANDARD_ERRORS * error < 0
-
-    def _probe(self) -> None:
-        """Measure plain steps next, to compare the last steps with."""
-        self._plain.clear()
-        self._left = self._wanted = _PROBE
+            self._plain.clear()
+            self._left = self._wanted = _PROBE
 
     def _compare(self) -> None:
         """Judge again, by the plain steps just measured."""
         # The median, as the first plain step after a prompt takes longer.
         self._slowdown = statistics.median(self._plain) / self.expected_s
-        if not self._steps:
+        if not self._num_steps or self._is_profitable():
             return
-        is_early = len(self._steps) < self._needed
-        if self._is_profitable() or (is_early and not self._loses_clearly()):
-            self._needed, self._pause = _WINDOW, _FIRST_PAUSE
-        else:
-            self._left = self._pause
-            self._pause = min((4 if is_early else 2) * self._pause, _MAX_PAUSE)
-            self._needed = _TRIAL
-        self._steps.clear()
+        assert self.speed_up is not None  # just judged
+        # As if steps differed by a token.
+        is_clear = (MIN_SPEED_UP - self.speed_up) * math.sqrt(self._num_steps) > 1
+        self._left = self._pause
+        self._pause = min((4 if is_clear else 2) * self._pause, _MAX_PAUSE)
+        self._fade(_KEPT_BY_PAUSE)
+
+    def _fade(self, kept: float) -> None:
+        """Multiply the weight of all evidence."""
+        self._num_steps *= kept
+        self._tokens *= kept
+        self._seconds *= kept
+        self._prior_steps *= kept
 
     def _is_profitable(self) -> bool:
-        """Whether the last steps were faster than plain ones; updates `speed_up`."""
+        """Whether drafting is likely to be faster than plain decoding; updates `speed_up`."""
         # Sums, not medians: steps of many rows are long, and yield most tokens.
-        tokens, seconds = zip(*_uninterrupted(self._steps), strict=True)
-        self.speed_up = sum(tokens) * self.plain_step_s / sum(seconds)
+        plain_s = self.plain_step_s
+        tokens = self._tokens + self._prior_steps * self._prior_speed_up
+        self.speed_up = tokens * plain_s / (self._seconds + self._prior_steps * plain_s)
         return self.speed_up >= MIN_SPEED_UP
 
 

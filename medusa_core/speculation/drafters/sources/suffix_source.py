@@ -83,8 +83,11 @@ class SuffixSource:
         return Candidates(token_ids, chances, counts)
 
     def observe(self, observation: Observation) -> None:
-        """Count which followers were right, and append the decided tokens."""
-        known = self._root_match().get(())
+        """Count which followers were right, and append the decided tokens.
+
+        The match is only known if the step drafted: while drafting is paused, nothing is searched.
+        """
+        known = self._root if self._root is not None and self._root.found.places else None
         for token_id in observation.token_ids:
             if known is not None:
                 self._learn(known, token_id)

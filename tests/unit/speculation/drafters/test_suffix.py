@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
-from medusa_core.models.datastore.suffix_array import DEPTH
+from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -64,6 +64,25 @@ def test_a_truncated_text_equals_one_that_was_never_longer(ids: list[int], lengt
         source.start(0, 8)
         found.append(behind(source, ())[0].keys())
     assert found[0] == found[1]
+
+
+def test_while_drafting_is_paused_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = SuffixArray.search
+
+    def count(self: SuffixArray, tail: array[int]) -> Found:
+        searched.append(len(self))
+        return search(self, tail)
+
+    monkeypatch.setattr(SuffixArray, "search", count)
+    source, text = begun(1, 2, 3), [4, 5, 9, 1, 2]
+    for token_id in text:
+        source.observe(Observation([token_id], HIDDEN[None]))
+    assert not searched
+    assert behind(source, ())[0].keys() == {3}  # and of all of it afterwards
+    assert searched == [3 + len(text)]
+    source.observe(Observation([3], HIDDEN[None]))  # what was drafted is learned from
+    assert len(searched) == 1
 
 
 def test_a_path_continues_like_its_occurrences() -> None:
