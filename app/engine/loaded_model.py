@@ -103,6 +103,13 @@ class LoadedModel(QObject):
             if self.is_wanted:
                 self.load()
 
+    def draft_from(self, folder: Path | None) -> None:
+        """Let the suffix tree draft from the text files of a folder, too; None for none."""
+        if folder != self._state.suffix_dir:
+            self._state.suffix_dir = folder
+            if self.is_wanted and self.choice.remote is None:
+                self.load()
+
     def move_layers(self, folder: Path) -> None:
         """Read layers from another folder if the model has layers on disk."""
         choice = self.choice

@@ -59,6 +59,7 @@ class Preferences:
         unload_minutes: Idle time until the model is unloaded; 0 for never.
         models_dir: Download folder; empty for the shared Hugging Face cache.
         layers_dir: Folder of offloaded layers; empty for the default one.
+        suffix_dir: Folder of texts to draft from; empty for none.
         device: Torch device or cluster; empty selects the best device.
         records: Whether to record the steps of answers.
         is_offline: Whether all network requests are disabled.
@@ -143,6 +144,19 @@ class Preferences:
             "one on the fastest disk. Empty: among the program's own files.",
         ),
         effect="layers",
+    )
+    suffix_dir: str = setting(
+        FolderKind(),
+        "",
+        page=SettingsPage.MODELS,
+        label=QT_TRANSLATE_NOOP("Settings", "Texts to draft from"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "A folder of text files, such as documentation or code: where an answer repeats them, "
+            "it becomes faster. They are read in the background, up to half a million tokens, and "
+            "not stored. A change reloads the model. Empty: none.",
+        ),
+        effect="suffix",
     )
     device: str = setting(
         DeviceKind(r"|cpu|cuda(:\d{1,2})?|cluster:[^\s/]{1,64}:\d{1,5}"),

@@ -90,6 +90,7 @@ class ModelEffects(QObject):
         self._paused: set[int] = set()  # downloads that go on once the Hub may be asked
         settings.follow("idle", lambda now: loaded_model.unload_after(now.unload_minutes))
         settings.follow("device", lambda now: loaded_model.use_device(now.device))
+        settings.follow("suffix", self._draft_from)
         settings.follow("layers", lambda _now: self._use_layers_dir())
         settings.follow("hub", self._use_hub)
         models.opened.connect(self._library_opened)
@@ -111,6 +112,9 @@ class ModelEffects(QObject):
         if (draft := choice.options.assistant_dir) is not None:
             drafts[model] = str(draft)
         self._settings.set(model=choice, draft_models=drafts)
+
+    def _draft_from(self, now: Preferences) -> None:
+        self._loaded_model.draft_from(Path(now.suffix_dir) if now.suffix_dir else None)
 
     def _use_layers_dir(self) -> None:
         """Move the layers of an offloaded model to this folder."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
-from medusa_core.errors import MedusaError
+from medusa_core.cli.program import check_first
+from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
@@ -69,6 +70,14 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
     )
     model.add_argument(
+        "--suffix-folder",
+        type=Path,
+        metavar="DIR",
+        help="folder of text files that the suffix tree drafts from, too; they are read in the "
+        "background",
+    )
+    check_first(parser, _check_suffix_folder)
+    model.add_argument(
         "--dtype",
         choices=DTYPES,
         default="",
@@ -94,6 +103,19 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
     memory.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
     )
+
+
+def _check_suffix_folder(args: argparse.Namespace) -> None:
+    """Check the folder of texts before a model is loaded.
+
+    Raises:
+        RequestError: It is no folder.
+    """
+    folder = args.suffix_folder
+    if folder is not None and not folder.is_dir():
+        raise RequestError(
+            f"There is no folder {folder}.", "Name a folder of text files with --suffix-folder."
+        )
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
@@ -227,6 +249,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         assistant_dir=installed(args.assistant) if args.assistant else None,
         adapter_dir=adapter_dir(args),
         phrases_dir=args.phrases,
+        suffix_dir=args.suffix_folder,
         quantized_dir=quantized_models_dir(),
         takes_own_heads=args.heads != NO_HEADS,
         cluster=args.cluster,
@@ -258,6 +281,8 @@ def ready(args: argparse.Namespace, target: Target) -> Target:
     from medusa_core.system import compute_threads
 
     check_threads(args.threads)
+    if target.folder_texts is not None:
+        target.folder_texts.wait()  # measurements would depend on how much has been read
     if args.threads:
         target.runner.use_threads(args.threads, args.threads)
     else:

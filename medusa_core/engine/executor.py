@@ -329,6 +329,8 @@ class Executor:
             raise _busy()
         if target.learned is not None:
             target.learned.refresh()
+        if target.folder_texts is not None:
+            target.folder_texts.refresh()
         known = self._sessions.pop(command.session_id, None)  # or it could evict itself
         if known is not None and known.cache_salt != command.cache_salt:
             known.close()

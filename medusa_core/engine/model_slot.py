@@ -238,6 +238,8 @@ class ModelSlot:
         left = weakref.ref(target.runner)
         if target.learned is not None:
             target.learned.close()
+        if target.folder_texts is not None:
+            target.folder_texts.close()
         target.runner.leave()
         del target
         gc.collect()

@@ -28,11 +28,13 @@ from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.drafters.drafter import DrafterSpec, RecordsOffers
 from medusa_core.speculation.drafters.grown import as_state_reader
 from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.source import RecallsTexts
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry, with_greedy_at_zero
 from medusa_core.speculation.rules.shaping import check_tokens
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 
 _MAX_SHARES = 16
+_MAX_RECALLED = 1 << 16  # tokens of messages that were left out: sorted in 20 ms
 
 
 def start_generation(
@@ -83,6 +85,8 @@ def start_generation(
         request, target, session, transcript, fitted.cut, answer, given_pieces, settings
     )
     proposer.begin(prompt_ids)
+    if fitted.cut is not None and isinstance(proposer, RecallsTexts):
+        proposer.recall(_left_out(request, fitted, target))
     reader = as_state_reader(proposer)
     # A drafter that needs the prompt's hidden states limits how many cached rows can be reused.
     max_reused = None if reader is None else reader.resume(prompt_ids, session.memory)
@@ -155,6 +159,19 @@ def _fit(request: Generate, target: Target, limit: int) -> Fitted:
         return fit_prompt(request.prompt_ids, target, limit)
     keep, settings = request.keep_tokens, request.settings
     return fit(request.messages, keep, target, settings, limit, request.tools)
+
+
+def _left_out(request: Generate, fitted: Fitted, target: Target) -> list[Sequence[int]]:
+    """Tokens of the messages that a long conversation left out, the last ones if they are many."""
+    kept = {id(message) for message in fitted.messages}
+    texts: list[Sequence[int]] = []
+    num_left = _MAX_RECALLED
+    for message in reversed(request.messages):
+        if id(message) not in kept and num_left > 0:
+            token_ids = message.token_ids or target.tokenizer.encode(message.text)
+            texts.append(token_ids[-num_left:])
+            num_left -= len(token_ids)
+    return [token_ids for token_ids in reversed(texts) if token_ids]
 
 
 def _checkpoints(

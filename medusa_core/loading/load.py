@@ -32,6 +32,7 @@ from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.folder import model_key, store_of
+from medusa_core.models.datastore.folder_texts import FolderTexts
 from medusa_core.models.datastore.phrases import (
     PhraseTable,
     read_phrases,
@@ -127,6 +128,7 @@ def load_target(
             weights_bytes=decoder.nbytes + runner.buffer_bytes,
             assistant=assistant,
             learned=_learned(options, config, parts.weight_files, files.tokenizer),
+            folder_texts=_folder_texts(options, config, files.tokenizer),
         )
 
 
@@ -260,6 +262,7 @@ def _load_draft_model(
         cluster="",  # drafts are computed locally
         phrases_dir=None,
         datastore_dir=None,
+        suffix_dir=None,
         takes_own_heads=False,
         experts="card",
         cpu_layers=0,
@@ -277,3 +280,12 @@ def _learned(
         return None
     key = model_key(files, tokenizer.pieces)
     return EarlierAnswers(store_of(options.datastore_dir, key), config.vocab_size)
+
+
+def _folder_texts(
+    options: LoadOptions, config: ModelConfig, tokenizer: Tokenizer
+) -> FolderTexts | None:
+    """The texts of the folder that drafts are looked up in; None without one."""
+    if options.suffix_dir is None:
+        return None
+    return FolderTexts(options.suffix_dir, tokenizer.encode, config.vocab_size)

@@ -76,6 +76,7 @@ class ModelState:
         status: The current status.
         choice: The loaded model, or the one being loaded.
         device: Device of the next load: torch's name or a cluster's; empty for the best available.
+        suffix_dir: Folder of texts that the suffix tree of the next load drafts from; or None.
         keys_dir: Folder of API keys of other machines; None for none.
         is_offline: Nothing may be sent to other machines.
     """
@@ -100,6 +101,7 @@ class ModelState:
         self.choice = choice
         self.status = ModelStatus()
         self.device = ""
+        self.suffix_dir: Path | None = None
         self.keys_dir: Path | None = None
         self.is_offline = False
         self._quantized_dir = quantized_dir
@@ -141,6 +143,7 @@ class ModelState:
             cluster=cluster_of(self.device),
             quantized_dir=self._quantized_dir,
             datastore_dir=self._datastore_dir,
+            suffix_dir=self.suffix_dir,
         )
         return LoadModel(
             SESSION,

@@ -13,6 +13,7 @@ from medusa_core.memory.plan import (
 from medusa_core.messages import MemoryPlan
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
+from medusa_core.models.datastore.folder_texts import FolderTexts
 from medusa_core.models.datastore.phrases import PhraseTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import (
@@ -54,6 +55,7 @@ class Target:
         phrases: Table of phrases that it often generates, or None.
         assistant: A draft model, or None.
         learned: Datastore of earlier answers; None if they aren't kept.
+        folder_texts: Texts of a folder that drafts are looked up in, or None.
         num_parameters: Number of parameters.
         weights_bytes: Bytes of its weights.
         device_note: Why an available GPU isn't used; else empty.
@@ -79,6 +81,7 @@ class Target:
     device_note: str = ""
     assistant: Target | None = None
     learned: EarlierAnswers | None = None
+    folder_texts: FolderTexts | None = None
 
     @property
     def runner_note(self) -> str:

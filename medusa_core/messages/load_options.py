@@ -27,6 +27,7 @@ class LoadOptions:
         adapter_dir: Folder of a LoRA in PEFT's layout, or None.
         phrases_dir: Folder of a phrase table; None for the model's own.
         datastore_dir: Folder of the datastore of earlier answers; None to save nothing.
+        suffix_dir: Folder of text files that the suffix tree drafts from, too; or None.
         quantized_dir: Folder of the cache of quantized models; None to save nothing.
         takes_own_heads: Whether to use heads in the model's own files if no others are given.
         cluster: HOST:PORT of a cluster that has the layers; empty for none.
@@ -51,6 +52,7 @@ class LoadOptions:
     adapter_dir: Path | None = None
     phrases_dir: Path | None = None
     datastore_dir: Path | None = None
+    suffix_dir: Path | None = None
     quantized_dir: Path | None = None
     takes_own_heads: bool = True
     cluster: str = ""

@@ -10876,6 +10876,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Schichten eines Modells, das größer als der Speicher ist, werden für jeden Schritt von hier gelesen: Nennen Sie einen Ordner auf der schnellsten Platte. Leer: bei den eigenen Dateien des Programms.</translation>
     </message>
     <message>
+        <source>Texts to draft from</source>
+        <translation>Texte als Vorlage</translation>
+    </message>
+    <message>
+        <source>A folder of text files, such as documentation or code: where an answer repeats them, it becomes faster. They are read in the background, up to half a million tokens, and not stored. A change reloads the model. Empty: none.</source>
+        <translation>Ein Ordner mit Textdateien, etwa einer Dokumentation oder Quelltext: Wo eine Antwort sie wiederholt, wird sie schneller. Sie werden im Hintergrund gelesen, bis zu einer halben Million Token, und nicht gespeichert. Eine Änderung lädt das Modell neu. Leer: keiner.</translation>
+    </message>
+    <message>
         <source>Run on</source>
         <translation>Rechnen auf</translation>
     </message>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 
 from torch import Tensor
@@ -36,6 +36,7 @@ from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     ReadsStates,
+    RecallsTexts,
     Rides,
     SourceMemory,
     SourceSpec,
@@ -82,6 +83,13 @@ class GrownDrafter:
         """Start an answer in every source."""
         for source in self._sources:
             source.begin(token_ids)
+
+    def recall(self, texts: Iterable[Sequence[int]]) -> None:
+        """Pass the tokens of messages outside of the prompt to the sources that draft from them."""
+        listed = list(texts)
+        for source in self._sources:
+            if isinstance(source, RecallsTexts):
+                source.recall(listed)
 
     @property
     def reads_states(self) -> bool:

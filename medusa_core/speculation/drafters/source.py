@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -109,6 +109,14 @@ class Remembered(Protocol):
 
 
 SourceMemory = dict[str, Remembered]
+
+
+@runtime_checkable
+class RecallsTexts(Protocol):
+    """A source, or its drafter, that drafts from messages that aren't part of the prompt."""
+
+    def recall(self, texts: Iterable[Sequence[int]]) -> None:
+        """Receive the tokens of messages that were left out; called after `begin`."""
 
 
 @runtime_checkable

@@ -1,6 +1,7 @@
 """Conversations that are longer than the context: what is left out, and what is told of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -32,6 +33,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from medusa_core.models.text.template import ChatTemplate
+from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from tests.support.engine.counting import counted
 from tests.support.engine.harness import EngineHarness
@@ -151,6 +153,29 @@ def test_omitted_messages_are_reported_before_the_text(pebble: Target) -> None:
     done = events[-1]
     assert isinstance(done, GenerationDone)
     assert done.num_prompt_tokens == cut.num_prompt_tokens
+
+
+def test_omitted_messages_can_be_drafted_from(
+    pebble: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recalled: list[list[int]] = []
+    recall = SuffixSource.recall
+
+    def note(self: SuffixSource, texts: Iterable[Sequence[int]]) -> None:
+        recalled.extend(map(list, texts))
+        recall(self, recalled)
+
+    monkeypatch.setattr(SuffixSource, "recall", note)
+    settings = replace(ROLLING, drafter="suffix")
+    for number in (9, 1):
+        request = Generate("s", "r", chat(number), settings)
+        with closing(Session(pebble)) as session:
+            start_generation(request, pebble, session, RowPolicy(pebble)).cancel()
+        kept = set(numbers(fit(chat(number), None, pebble, settings).messages))
+        dropped = [pebble.tokenizer.decode(token_ids) for token_ids in recalled]
+        omitted = {int(text.partition(":")[0]) for text in dropped}
+        assert omitted == set(range(number + 1)) - kept
+        recalled.clear()
 
 
 @pytest.mark.parametrize("policy", Overflow)

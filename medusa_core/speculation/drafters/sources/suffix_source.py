@@ -1,7 +1,8 @@
 """Suffix decoding: draft the tokens that followed the same context before.
 
-The longest suffix of the text, up to 24 tokens, is searched in the text so far and in earlier
-answers; these are used if they have a longer match. What followed it may follow again. Paths are
+The longest suffix of the text, up to 24 tokens, is searched in the text so far, in messages that
+were left out of a long conversation, in earlier answers, and in a folder that the user named; the
+longest match is used, of equally long ones the first. What followed it may follow again. Paths are
 extended at the matched positions, whichever source drafted their tokens, so a level needs no
 search. (Searching for the best match of each level didn't help.)
 
@@ -16,11 +17,12 @@ Sources: Oliaro et al., "SuffixDecoding" (2024, arXiv 2411.04975), section 3; pr
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
+from medusa_core.models.datastore.folder_texts import FolderTexts
 from medusa_core.models.datastore.follower_stats import FollowerStats
 from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
 from medusa_core.speculation.drafters.observation import Observation
@@ -35,7 +37,7 @@ class _Match(NamedTuple):
     """Occurrences of a path's last tokens in earlier text.
 
     Attributes:
-        texts: Text so far, or earlier answers.
+        texts: Text so far, or other texts.
         found: Positions of the occurrences, and the tokens that follow them.
     """
 
@@ -44,11 +46,18 @@ class _Match(NamedTuple):
 
 
 class SuffixSource:
-    """Drafts from the text so far and from earlier answers; see `Source`."""
+    """Drafts from the text so far and from other texts; see `Source`."""
 
-    def __init__(self, earlier: EarlierAnswers | None) -> None:
+    def __init__(self, earlier: EarlierAnswers | None, folder: FolderTexts | None = None) -> None:
+        """Start without a text.
+
+        Args:
+            earlier: Earlier answers; None for none.
+            folder: Texts of a folder; None for none.
+        """
         self.top_tokens: Sequence[Sequence[int]] = ()
-        self._earlier = earlier
+        self._earlier, self._folder = earlier, folder
+        self._left_out = SuffixArray()
         self._text = SuffixArray()
         self._stats = FollowerStats() if earlier is None else earlier.stats
         self._root: _Match | None = None  # of the whole text
@@ -59,7 +68,13 @@ class SuffixSource:
         if self._earlier is None:
             self._stats = FollowerStats()
         self._text, self._root = SuffixArray(), None
+        self._left_out = SuffixArray()
         self._text.extend(token_ids)
+
+    def recall(self, texts: Iterable[Sequence[int]]) -> None:
+        """Index texts of the conversation that aren't part of the prompt; see `RecallsTexts`."""
+        for token_ids in texts:
+            self._left_out.add_text(token_ids, 0)
 
     def start(self, root_id: int, most_rows: int) -> None:
         """Start a step: forget the matches of the step before."""
@@ -117,14 +132,19 @@ class SuffixSource:
         return level
 
     def _search(self, tail: array[int]) -> _Match:
-        """The longest match of the text's end, in the text or in earlier answers."""
-        found = self._text.search(tail)
+        """The longest match of the text's end, in the text or in the other texts."""
+        others = [self._left_out]
         if self._earlier is not None:
-            earlier = self._earlier.texts.array
-            other = earlier.search(tail)
-            if max(other.lengths, default=0) > max(found.lengths, default=0):
-                return _Match(earlier, other)
-        return _Match(self._text, found)
+            others.append(self._earlier.texts.array)
+        if self._folder is not None:
+            others.append(self._folder.array)
+        best = _Match(self._text, self._text.search(tail))
+        for texts in others:
+            if len(texts):
+                found = texts.search(tail)
+                if max(found.lengths, default=0) > max(best.found.lengths, default=0):
+                    best = _Match(texts, found)
+        return best
 
     def _learn(self, known: _Match, token_id: int) -> None:
         """Count a follower; earlier answers that contained it are kept longest."""
@@ -151,7 +171,7 @@ SPEC = SourceSpec(
         line="dash",
     ),
     serves=lambda _: True,
-    make=lambda target, _: SuffixSource(target.learned),
+    make=lambda target, _: SuffixSource(target.learned, target.folder_texts),
     weight=0.0,
     alone=DrafterChoice(
         "suffix",

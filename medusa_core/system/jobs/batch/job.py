@@ -28,6 +28,7 @@ _PAUSED = 3  # exit code of `batch` for one that can be resumed
 _SPEC, _PROGRESS, _OUTPUT, _RUNS = "wish.json", "progress.json", "said.log", "runs"
 _FLAGS = {
     "context_tokens": "--context",
+    "suffix_dir": "--suffix-folder",
     "ignores_plan": "--anyway",
     "linears": "--quant",
     "lm_head": "--lm-head-quant",

@@ -89,6 +89,17 @@ def test_offline_mode_leaves_a_local_model_alone(qtbot: QtBot) -> None:
     assert not any(isinstance(one, Unload) for one in loading.engine.commands)
 
 
+def test_another_folder_of_texts_reloads_the_model(qtbot: QtBot, tmp_path: Path) -> None:
+    loading = Loading(qtbot, demo_choice())
+    loading.report_loaded(loading.last)
+    for folder, num_loads in ((tmp_path, 2), (tmp_path, 2), (None, 3)):
+        loading.model.draft_from(folder)
+        loads = [one for one in loading.engine.commands if isinstance(one, LoadModel)]
+        assert len(loads) == num_loads
+        assert loads[-1].options.suffix_dir == folder
+        loading.report_loaded(loads[-1])
+
+
 def test_a_model_that_is_being_unloaded_is_loaded_again_when_it_is_needed(qtbot: QtBot) -> None:
     loading = Loading(qtbot, demo_choice())
     loading.report_loaded(loading.last)

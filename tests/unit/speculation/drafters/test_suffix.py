@@ -1,7 +1,10 @@
 """The suffix tree as a source: alone and beside the heads."""
 
+from __future__ import annotations
+
 from array import array
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
+from medusa_core.models.datastore.folder_texts import FolderTexts
 from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.drafter import Drafter
@@ -83,6 +87,21 @@ def test_while_drafting_is_paused_nothing_is_searched(monkeypatch: pytest.Monkey
     assert searched == [3 + len(text)]
     source.observe(Observation([3], HIDDEN[None]))  # what was drafted is learned from
     assert len(searched) == 1
+
+
+def test_other_texts_continue_a_path_with_a_longer_match(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("12345")
+    folder = FolderTexts(tmp_path, lambda text: [ord(one) - ord("0") for one in text], 256)
+    folder.wait()
+    source = SuffixSource(None, folder)
+    source.begin([9, 3, 7, 1, 2, 3])
+    assert behind(source, ())[0].keys() == {4}, "three tokens match there, and one in the text"
+    assert behind(source, (4,))[0].keys() == {5}
+    source.begin([9, 3, 7, 1, 2, 3])
+    source.recall([[0, 1], [7, 1, 2, 3, 6, 8]])
+    assert behind(source, ())[0].keys() == {6}
+    source.begin([9, 3])
+    assert behind(source, ())[0].keys() == {4}, "what was left out is of one answer"
 
 
 def test_a_path_continues_like_its_occurrences() -> None:
