@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,6 +51,19 @@ DTYPES = {
     "U8": torch.uint8,
     "BOOL": torch.bool,
 }
+
+
+class BlockRows(NamedTuple):
+    """Block-quantized rows of several tensors.
+
+    Attributes:
+        stored: Rows in the order of the file. uint8 [rows, bytes of a row]
+        order: Positions in `stored` of each tensor's rows in Hugging Face's order, by name.
+            int64 [tensor rows]
+    """
+
+    stored: Tensor
+    order: Mapping[str, Tensor]
 
 
 class Checksum:
@@ -209,6 +223,17 @@ class Checkpoint:
         """
         return self._raw(name, lambda _: None)
 
+    def block_rows(self, names: Sequence[str]) -> BlockRows | None:
+        """Read block-quantized matrices of one type as they are stored, one after the other.
+
+        Returns:
+            None if the file isn't of such blocks, or stores columns in another order.
+
+        Raises:
+            CheckpointError: One is missing, or its file can't be read.
+        """
+        return None
+
     def summed(self, name: str) -> tuple[Tensor, str]:
         """Read a tensor in its own dtype, and compute its checksum at the same time.
 
@@ -304,17 +329,20 @@ def missing_tensor(name: str) -> CheckpointError:
     )
 
 
-def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
+def read_bytes(
+    path: Path, entry: TensorEntry, each_piece: EachPiece, to: Tensor | None = None
+) -> Tensor:
     """Read the bytes of a tensor as uint8, in pieces.
 
     Args:
         entry: Position of the tensor.
         each_piece: Called with every piece after it was read.
+        to: Memory of this size to read into; None allocates it. uint8
 
     Raises:
         CheckpointError: The file has become shorter, or can't be read.
     """
-    buffer = torch.empty(entry.nbytes, dtype=torch.uint8)
+    buffer = torch.empty(entry.nbytes, dtype=torch.uint8) if to is None else to
     view = buffer.numpy().data
     try:
         # Unbuffered, as a buffer would be one more copy.

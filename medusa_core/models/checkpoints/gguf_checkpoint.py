@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,6 +16,7 @@ from medusa_core.errors import CheckpointError
 from medusa_core.i18n import tr
 from medusa_core.models.blocks.spec import EACH_EXPERT
 from medusa_core.models.checkpoints.checkpoint import (
+    BlockRows,
     Checkpoint,
     EachPiece,
     check_floating,
@@ -134,6 +135,31 @@ class GgufCheckpoint(Checkpoint):
             rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
         if self._tiles is not None:
             return self._tiles.reorder(name, rows, tensor.kind not in BLOCK_SIZES)
+        return self._in_halves(name, rows)
+
+    def block_rows(self, names: Sequence[str]) -> BlockRows | None:
+        """Read block-quantized matrices of one type as they are stored; see `Checkpoint`."""
+        tensors = [self._tensor(name) for name in names]
+        if self._tiles is not None or any(tensor.kind not in BLOCK_SIZES for tensor in tensors):
+            return None
+        self._read.update(names)
+        buffer = torch.empty(sum(tensor.nbytes for tensor in tensors), dtype=torch.uint8)
+        order, end_byte, end_row = {}, 0, 0
+        for name, tensor in zip(names, tensors, strict=True):
+            entry = TensorEntry(tensor.kind, tensor.shape, tensor.start, tensor.nbytes)
+            to = buffer[end_byte : end_byte + tensor.nbytes]
+            read_bytes(tensor.path, entry, lambda _: None, to)
+            num_rows = math.prod(tensor.shape[:-1])
+            order[name] = self._in_halves(name, torch.arange(end_row, end_row + num_rows))
+            end_byte, end_row = end_byte + tensor.nbytes, end_row + num_rows
+        return BlockRows(buffer.view(end_row, -1), order)
+
+    def _in_halves(self, name: str, rows: Tensor) -> Tensor:
+        """Return a tensor's rows, or their numbers, in Hugging Face's order.
+
+        Raises:
+            CheckpointError: They aren't those of whole heads.
+        """
         heads_key = next((key for part, key in _ROTATED.items() if f".{part}." in name), "")
         if not heads_key or not self._architecture.interleaved_rope:
             return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
-    from medusa_core.models.config import ModelConfig
+    from medusa_core.models.config import HeadRows, ModelConfig
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.stored import Quantized
 
@@ -60,8 +60,10 @@ def _read(
     specs, rows, tensors = [], [], []
     for kind, group in groupby(part.pieces, lambda one: checkpoint.dtype(f"{one.name}.weight")):
         pieces = tuple(group)
-        stored = gather_rows(pieces, heads, read_stored)
         is_block = kind in BLOCK_SIZES
+        stored = _blocks(checkpoint, pieces, part.columns, heads) if is_block else None
+        if stored is None:
+            stored = gather_rows(pieces, heads, read_stored)
         spec = weight_formats().get(kind) if is_block else formats.dense
         specs.append(spec)
         rows.append(sum(piece.rows for piece in pieces))
@@ -69,6 +71,27 @@ def _read(
     if len(specs) == 1:
         return specs[0], tensors[0]
     return joined_format(list(zip(specs, rows, strict=True))), join_tensors(tensors)
+
+
+def _blocks(
+    checkpoint: Checkpoint, pieces: Sequence[TensorRows], columns: int, heads: HeadRows
+) -> Tensor | None:
+    """Read rows of blocks in the order of `gather_rows`; None if that takes more than reading rows.
+
+    The order of a GGUF file is often the engine's: then nothing is copied.
+    """
+    import torch
+
+    from medusa_core.models.row_order import gather_rows
+
+    for piece in pieces:
+        checkpoint.check_shape(f"{piece.name}.weight", (piece.tensor_rows, columns))
+    rows = checkpoint.block_rows(list(dict.fromkeys(f"{piece.name}.weight" for piece in pieces)))
+    if rows is None:
+        return None
+    order = gather_rows(pieces, heads, lambda piece: rows.order[f"{piece.name}.weight"])
+    is_stored_order = torch.equal(order, torch.arange(len(rows.stored)))
+    return rows.stored if is_stored_order else rows.stored.index_select(0, order)
 
 
 SPEC = StoredSpec("gguf", _parse, _holds, _read)
