@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache, partial
 
 from torch import Tensor
@@ -146,7 +147,9 @@ class GrownDrafter:
 
     def observe(self, observation: Observation) -> None:
         """Show the decided tokens to every source."""
-        with between_passes(self._runner):
+        # Only sources that read states compute here; changing torch's threads takes as long as all
+        # of the others.
+        with between_passes(self._runner) if self._readers else nullcontext():
             for source in self._sources:
                 source.observe(observation)
 

@@ -50,6 +50,8 @@ class AcceptanceRatios:
             proposal: The verified proposal.
             accepted: The accepted draft nodes, from the root's child downward.
         """
+        if proposal.tree.shape.num_nodes == 1:  # also while drafting is paused
+            return
         cells = self._cells(proposal, (0, *accepted))
         for node, (cell, probability) in cells.items():
             self._expected[cell] += probability

@@ -16,6 +16,7 @@ from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.models.datastore.folder_texts import FolderTexts
 from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
 from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters import grown
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
@@ -87,6 +88,17 @@ def test_while_drafting_is_paused_nothing_is_searched(monkeypatch: pytest.Monkey
     assert searched == [3 + len(text)]
     source.observe(Observation([3], HIDDEN[None]))  # what was drafted is learned from
     assert len(searched) == 1
+
+
+def test_decided_tokens_are_observed_without_changing_torchs_threads(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafter = suffix_of(tiny, 8)
+    drafter.begin([1, 2, 3, 1])
+    monkeypatch.setattr(grown, "between_passes", None)  # it takes longer than all the rest
+    drafter.observe(Observation([2], HIDDEN[None]))
+    monkeypatch.undo()
+    assert drafter.propose(2, 8).tree.token_ids[:2] == (2, 3)
 
 
 def test_other_texts_continue_a_path_with_a_longer_match(tmp_path: Path) -> None:
