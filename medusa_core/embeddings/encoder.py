@@ -1,11 +1,13 @@
 """Embedding models that are encoders, such as all-MiniLM (BERT), through transformers.
 
-Each text is computed alone: without padding, a batch can't change its vector.
+Each text is computed alone, without padding, and on a CPU by one thread of several: a batch can't
+change its vector, and no operation waits for threads on a busy computer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from medusa_core.models.text.growth_bounds import check_growth
 from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.quietly import quietly
+from medusa_core.system import compute_threads
 from medusa_core.system.files.json_file import read_json
 
 _MAX_BYTES = 128 << 20  # of tokenizer.json
@@ -50,6 +53,14 @@ class TransformersEmbedder(Embedder):
         self.width = int(self._model.config.hidden_size)
         self.vocab_size = int(self._model.config.vocab_size)
         self.nbytes = sum(part.nbytes for part in self._model.parameters())
+        self._num_threads = compute_threads.count() if device.type == "cpu" else 1
+        self._pool = ThreadPoolExecutor(
+            self._num_threads,
+            "medusa-encoder",
+            # Torch's number is each thread's own, and `limited` restores the one that it finds.
+            initializer=compute_threads.use,
+            initargs=(compute_threads.count(),),
+        )
 
     def encode(self, text: str) -> list[int]:
         with tokenizer_errors(tr("The tokenizer can't encode this text")):
@@ -58,17 +69,28 @@ class TransformersEmbedder(Embedder):
     def reset(self) -> None:
         """Do nothing: a text is always computed whole."""
 
-    @torch.inference_mode()
     def compute(self, sequences: Sequence[Sequence[int]], max_rows: int) -> list[Vector]:
-        token_ids = torch.tensor([list(sequences[0])], device=self._device)
-        mask = torch.ones_like(token_ids)
-        states = self._model(input_ids=token_ids, attention_mask=mask).last_hidden_state[0]
+        num_rows, group = len(sequences[0]), [sequences[0]]
+        for sequence in sequences[1 : self._num_threads]:
+            num_rows += len(sequence)
+            if num_rows > max_rows:
+                break
+            group.append(sequence)
+        return list(self._pool.map(self._vector, group))
+
+    @torch.inference_mode()
+    def _vector(self, token_ids: Sequence[int]) -> Vector:
+        """Compute the vector of a text in the calling thread."""
+        ids = torch.tensor([list(token_ids)], device=self._device)
+        with compute_threads.limited(1):
+            states = self._model(input_ids=ids, attention_mask=torch.ones_like(ids))
+        states = states.last_hidden_state[0]
         if self._pooling is Pooling.MEAN:
             pooled = states.mean(dim=0)
         else:
             pooled = states[0 if self._pooling is Pooling.CLS else -1]
         vector: Vector = pooled.float().cpu().numpy()
-        return [vector]
+        return vector
 
 
 def _read_tokenizer(folder: Path) -> RustTokenizer:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 # While answers run, embedding gets so many seconds for each of theirs, in passes of few rows.
 _SHARE = 0.25
-_ROWS_BETWEEN = 32
+_ROWS_BETWEEN = 16
 _MOST_CREDIT_S = 0.25
 _WAIT_S = 0.05  # for a model that is being loaded, between two looks for commands
 

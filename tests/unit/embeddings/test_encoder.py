@@ -22,9 +22,15 @@ def test_vectors_equal_those_of_transformers(tmp_path: Path, pooling: str) -> No
     folder = write_bert(tmp_path / "bert", pooling)
     embedder = load_embedder(folder, LoadOptions(device="cpu"))
     theirs = BertModel.from_pretrained(folder).eval()
+    num_threads = torch.get_num_threads()
     run = EmbeddingRun(embedder, TEXTS)
     while not run.is_done:
         run.advance()
+    assert torch.get_num_threads() == num_threads
+    for index, text in enumerate(TEXTS):
+        alone = EmbeddingRun(embedder, [text])
+        alone.advance()
+        assert (alone.vectors[0] == run.vectors[index]).all()
     for text, vector in zip(TEXTS, run.vectors, strict=True):
         ids = embedder.encode(text)
         assert (ids[0], ids[-1]) == (2, 3)

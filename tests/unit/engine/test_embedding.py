@@ -103,7 +103,7 @@ def test_embedding_takes_its_share_of_the_answers_time(monkeypatch: pytest.Monke
     for _ in range(100):
         embedding.step_between(0.05)
     assert 0.2 < len(rows) * 0.1 / (100 * 0.05) < 0.3  # a quarter
-    assert set(rows) == {32}
+    assert set(rows) == {16}
 
 
 def test_a_query_overtakes_documents(harness: EngineHarness, model: Path) -> None:
