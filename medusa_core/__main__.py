@@ -9,7 +9,9 @@ from importlib import import_module
 
 from medusa_core.cli.installed import PACKAGED, is_packaged, run_by_package
 from medusa_core.cli.program import CommandEntry, print_any_text, program_of_commands, run
+from medusa_core.system.torch_libraries import begin_to_load_torch
 
+_LOADING = ("run", "generate", "batch", "serve", "bench")  # commands that load a model
 _DOES = "Language models on this computer, made fast by Medusa decoding."
 
 
@@ -26,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] and words[0] in PACKAGED and ("--help" not in words or is_packaged()):
         return run_by_package(words[0], words[1:])
     chosen = next((word for word in words if not word.startswith("-")), "")
+    if chosen in _LOADING and not {"-h", "--help", "--endpoint"} & set(words):
+        begin_to_load_torch()
     parser = program_of_commands("medusa", _DOES, COMMANDS, (chosen,))
     if not words:
         parser.print_help()

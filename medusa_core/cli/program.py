@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from medusa_core import __version__
 from medusa_core.errors import MedusaError
 from medusa_core.system.sandbox.command import JSON_ERRORS, error_line
+from medusa_core.system.torch_libraries import imports_uncollected
 from medusa_core.system.user_folders import close_folders, prepare_home
 
 _EXIT_STATUSES = "Exit status: 0 done, 1 failed, 2 wrong arguments, 3 batch paused, 130 stopped."
@@ -98,8 +99,9 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     try:
         prepare_home()
         close_folders()
-        for check in args.checks:
-            check(args)
+        with imports_uncollected():
+            for check in args.checks:
+                check(args)
         code: int = args.run(args)
         sys.stdout.flush()
     except MedusaError as error:

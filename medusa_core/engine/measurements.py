@@ -69,10 +69,7 @@ class Measurements:
     @property
     def _is_answerable(self) -> bool:
         """Whether the first command asks for costs that are known: its sender may be waiting."""
-        if not self._waiting or self._waiting[0].is_anew:
-            return False
-        costs = self._model.row_policy.costs
-        return costs is not None and costs.is_complete
+        return bool(self._waiting) and not self._waiting[0].is_anew and self._model.knows_costs
 
     def retry(self) -> None:
         """Continue postponed work: rows may be free by now, other programs may have ended."""

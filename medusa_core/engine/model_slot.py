@@ -141,6 +141,12 @@ class ModelSlot:
         self.row_policy.costs = measurements.saved_costs()
 
     @property
+    def knows_costs(self) -> bool:
+        """Whether a model is loaded and all costs of its steps are known."""
+        costs = None if self._row_policy is None else self._row_policy.costs
+        return costs is not None and costs.is_complete
+
+    @property
     def threads_are_due(self) -> bool:
         """Whether the best number of threads should be measured."""
         return self._threads is not None and self._threads.is_due

@@ -5,28 +5,22 @@ This file imports no torch: the thread does, so that starting the engine doesn't
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import importlib.util
 import logging
 import queue
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import EngineError
 from medusa_core.i18n import tr
 from medusa_core.messages import Cancel, Command, Event, Failed, Message, Progress
 from medusa_core.system.installation import repair_command
+from medusa_core.system.torch_libraries import imports_uncollected, load_torch_libraries
 
 if TYPE_CHECKING:
     from medusa_core.engine.executor import Executor
 
 log = logging.getLogger(__name__)
-
-_RTLD_NOW_GLOBAL = 0x102  # the mode in which torch loads its global dependencies
 
 
 class Worker:
@@ -117,36 +111,7 @@ class Worker:
     def _open_executor(self, first: Command) -> Executor:
         """Import torch and make the executor."""
         self._notify(Progress(*first.ids, "import", 0.0, tr("Starting the engine")))
-        _preload_torch_libraries()
-        # Importing torch creates 170,000 permanent objects. Garbage collection of them, now or
-        # later, would hold the interpreter lock and freeze the window for a tenth of a second.
-        collects = gc.isenabled()  # the window may collect by itself
-        gc.disable()
-        try:
+        load_torch_libraries()
+        with imports_uncollected():
             from medusa_core.engine.executor import Executor
-        finally:
-            gc.freeze()
-            if collects:
-                gc.enable()
         return Executor(self._notify, self._is_cancelled)
-
-
-def _preload_torch_libraries() -> None:
-    """Load torch's shared libraries without holding Python's interpreter lock.
-
-    Importing torch loads several hundred megabytes while it holds the lock, which would freeze the
-    window. A foreign call releases the lock, and leaves the import little to do. Linux only:
-    elsewhere the loader's function has another name.
-    """
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None or not sys.platform.startswith("linux"):
-        return
-    folder = Path(spec.origin).parent / "lib"
-    dlopen = ctypes.CDLL(None).dlopen
-    dlopen.restype = ctypes.c_void_p
-    dlopen.argtypes = (ctypes.c_char_p, ctypes.c_int)
-    for name in ("libtorch_global_deps.so", "libc10.so", "libtorch_cpu.so", "libtorch_python.so"):
-        path = folder / name
-        if path.exists() and not dlopen(str(path).encode(), _RTLD_NOW_GLOBAL):
-            # The import itself will report the error, with a better message.
-            log.info("could not load %s ahead of torch", name)

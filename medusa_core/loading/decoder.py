@@ -15,7 +15,6 @@ from medusa_core.memory.plan import (
     weights_bytes,
 )
 from medusa_core.messages import CpuParts, LoadOptions, MemoryPlan
-from medusa_core.models.blocks.sizes import num_linear_parameters
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
@@ -138,6 +137,7 @@ def open_decoder(
     if not options.cluster:
         store = offload_store(plan, parts.precision, options, {"files": parts.key})
         model = _read_decoder(parts, plan, options.quantized_dir, store, report)
+        report("weights", 1.0, tr("Reading the weights of {0}", parts.title))
         lower = lower_tiers(plan, parts.config, parts.precision, options)
         runner = choose_runner(model, parts.precision, lower)
         return Opened(model, runner, model.num_parameters)
@@ -186,7 +186,7 @@ def _read_decoder(
         return _read_in_tiers(parts, store, report)
     config, formats = parts.config, parts.formats
     text = tr("Reading the weights of {0}", parts.title)
-    after_part = _progress(config, text, report)
+    after_part = _progress(config, formats, text, report)
     if plan.cpu_parts is not None:
         return parts.decoder(None, after_part, plan.cpu_parts)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
@@ -201,7 +201,7 @@ def _read_decoder(
             return Decoder(config, parts.precision, quantized_weights)
         except CheckpointError as error:
             kept.discard(path, error)
-            after_part = _progress(config, text, report)
+            after_part = _progress(config, formats, text, report)
     writer = kept.writer(parts.key, weights_bytes(config, formats))
     if writer is None:
         return parts.decoder(None, after_part)
@@ -216,7 +216,7 @@ def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress)
         text = tr("Finding the layers of {0}", parts.title)
     else:
         text = tr("Storing the layers of {0}", parts.title)
-    after_part = _progress(config, text, report)
+    after_part = _progress(config, formats, text, report)
     weights = CheckpointWeights(
         parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
     )
@@ -260,16 +260,20 @@ def lower_tiers(
     return LowerTiers(placement, rows, folder)
 
 
-def _progress(config: ModelConfig, text: str, report: OnProgress) -> AfterPart:
-    """Report the fraction of parameters that are read."""
+def _progress(
+    config: ModelConfig, formats: PartFormats, text: str, report: OnProgress
+) -> AfterPart:
+    """Report the fraction of the planned bytes that are read, in whole percents."""
     report("weights", 0.0, text)
-    total = num_linear_parameters(config) + 2 * config.vocab_size * config.hidden_size
-    done = 0
+    total, done, reported = weights_bytes(config, formats), 0, 0
 
-    def after_part(num_parameters: int) -> None:
-        """Report that so many more parameters are read."""
-        nonlocal done
-        done += num_parameters
-        report("weights", min(1.0, done / total), text)
+    def after_part(nbytes: int) -> None:
+        """Report that so many more bytes are read."""
+        nonlocal done, reported
+        done += nbytes
+        percents = min(100, 100 * done // total)
+        if percents > reported:
+            reported = percents
+            report("weights", percents / 100, text)
 
     return after_part

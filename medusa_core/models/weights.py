@@ -92,7 +92,7 @@ class WeightReader(ABC):
             config: Configuration of the target.
             precision: Compute dtype and device.
             formats: Weight formats of all parts.
-            after_part: Called after each part with its number of parameters.
+            after_part: Called after each part with its bytes in memory.
         """
         self._checkpoint = checkpoint
         self._config = config
@@ -152,7 +152,7 @@ class WeightReader(ABC):
         self.nbytes += nbytes
         self.num_parameters += num_parameters
         if self._after_part is not None:
-            self._after_part(num_parameters)
+            self._after_part(nbytes)
 
 
 class CheckpointWeights(WeightReader):

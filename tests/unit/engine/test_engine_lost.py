@@ -218,7 +218,7 @@ def test_a_torch_that_cannot_be_used_is_reported_for_every_request(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("medusa_core.engine.worker._preload_torch_libraries", fail)
+    monkeypatch.setattr("medusa_core.engine.worker.load_torch_libraries", fail)
     for name in ("first", "second"):
         assert isinstance(ask(engine, name), Failed)
     monkeypatch.undo()

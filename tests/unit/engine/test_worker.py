@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -95,6 +95,27 @@ def test_loading_reports_progress_and_the_loaded_model(
     assert loaded.end_ids <= dict(loaded.special_tokens).keys()
     assert all(name for _, name in loaded.special_tokens)
     assert loaded.load_s > 0
+
+
+def test_nothing_is_measured_before_the_first_answer(
+    fresh: EngineHarness, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+    for kind in (Threads, calibration.Calibration):
+        advance = kind.advance
+
+        def note(self: object, advance: Callable[..., object] = advance) -> object:
+            measured.append(type(self).__name__)
+            return advance(self)
+
+        monkeypatch.setattr(kind, "advance", note)
+    fresh.load(load_command(folders, fresh))
+    assert isinstance(fresh.answer("tell me", SETTINGS), GenerationDone)
+    assert not measured
+    calibrate = Calibrate("", fresh.name_request())
+    fresh.submit(calibrate)
+    fresh.wait(calibrate.request_id, Calibrated)
+    assert measured.index("Threads") < measured.index("Calibration")
 
 
 def test_the_steps_of_an_answer_add_up_to_it(engine: EngineHarness, tiny: Target) -> None:

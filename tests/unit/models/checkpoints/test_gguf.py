@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
+from shutil import copyfile, copytree
 from typing import BinaryIO
 
 import gguf
@@ -39,7 +39,9 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.system.files.gguf import (
+    hold_headers,
     read_gguf,
+    release_headers,
 )
 from medusa_core.system.files.gguf_header import GgufHeader
 from tests.support.engine.laws import Tie, check_same_but_for_ties, decode, plainly, user_says
@@ -297,6 +299,41 @@ def test_a_load_reads_a_header_once(
     monkeypatch.setattr("medusa_core.system.files.gguf.GgufHeader", Counting)
     load_target(pebbles["q4_0"], options=LoadOptions(assistant_dir=pebbles["q8_0"]))
     assert read == [pebbles["q4_0"], pebbles["q8_0"]]
+    read.clear()
+    assert main(["generate", "-p", "Hi", "-m", str(pebbles["q4_0"]), "--max-new-tokens", "1"]) == 0
+    assert read == [pebbles["q4_0"]], "looking for heads and loading share it"
+
+
+def test_a_changed_file_is_read_again(
+    pebbles: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "model.gguf"
+    copyfile(pebbles["q4_0"], file)
+    hold_headers(file)
+    held = read_gguf(file)
+    assert read_gguf(file) is held
+    copyfile(pebbles["q8_0"], file)
+    assert {tensor.kind for tensor in read_gguf(file).tensors.values()} != {
+        tensor.kind for tensor in held.tensors.values()
+    }
+    release_headers()
+
+
+def test_loading_reports_bytes_up_to_the_whole_and_maps_no_file(pebbles: dict[str, Path]) -> None:
+    fractions: list[float] = []
+
+    def note(stage: str, fraction: float, text: str) -> None:
+        if stage == "weights":
+            fractions.append(fraction)
+
+    target = load_target(pebbles["q4_0"], None, None, note)
+    assert fractions == sorted(fractions)
+    assert fractions[0] == 0
+    assert fractions[-2] > 0.9, "the planned bytes are those that are read"
+    assert fractions[-1] == 1
+    if (maps := Path("/proc/self/maps")).exists():  # its pages would count beside the weights
+        assert str(pebbles["q4_0"].resolve()) not in maps.read_text(encoding="utf-8")
+    assert target.weights_bytes > 0
 
 
 def test_long_string_arrays_are_read_completely_and_no_further(tmp_path: Path) -> None:
