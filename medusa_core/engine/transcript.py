@@ -7,6 +7,7 @@ with a marker in place of each answer, and the answer's own tokens are inserted 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +16,11 @@ from typing import NamedTuple
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, ReasoningFormat, Role
+from medusa_core.messages import ChatMessage, ReasoningFormat, Role, ToolCall, ToolCallFormat
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.name_guard import NameGuard
+from medusa_core.models.text.template_messages import arguments_of
+from medusa_core.models.text.tool_calls.whole import parse_answer
 
 Render = Callable[[Sequence[ChatMessage]], str]
 _MARKER = "\ue0a7{}\ue0a8"  # private use area: texts have no use for it
@@ -76,8 +79,13 @@ def transcribe(
     turns = messages[:-1] if continues else messages
     if not _has_question(turns):
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    fitted = _fit_template(turns, target, thinks, tools)
+    as_decoded = tuple(_with_written_calls(turn, target, tools) for turn in turns)
+    fitted = _fit_template(as_decoded, target, thinks, tools)
     prompt_ids, answers = _prompt_ids(fitted, target)
+    if not answers and as_decoded != tuple(turns):
+        # The template writes something else there, such as no reasoning: it writes the calls, too.
+        fitted = _fit_template(turns, target, thinks, tools)
+        prompt_ids, answers = _prompt_ids(fitted, target)
     answer_ids = _decoded_ids(messages[-1], target) if continues else []
     kept = _continued_ids(answer_ids, messages[-1], keep_tokens, target)
     if kept:
@@ -283,6 +291,53 @@ def _shows(text: str, segments: Sequence[str], answers: Sequence[ChatMessage]) -
             return False
         at += len(fitting[0])
     return False
+
+
+def _with_written_calls(answer: ChatMessage, target: Target, tools: tuple[str, ...]) -> ChatMessage:
+    """Return an answer with calls as the text that the model wrote.
+
+    Returned unchanged if its tokens, which may be another model's, don't write its text and calls,
+    or if the template accepts results after structured calls alone.
+    """
+    vocab_size = target.config.vocab_size
+    shape = target.template.tool_calls if answer.tool_calls and answer.token_ids else None
+    if shape is None or not shape.is_replayed:
+        return answer
+    if not all(0 <= token_id < vocab_size for token_id in answer.token_ids):
+        return answer
+    shape = shape.without_end(frozenset(_names_of(target.eos_token_ids, target)))
+    described = [json.loads(tool) for tool in tools]
+    known = {tool["name"] for tool in described}
+    called = ({"name": call.name} for call in answer.tool_calls if call.name not in known)
+    written = _with_markers(answer.token_ids, shape, target)
+    said, calls = parse_answer(shape, (written,), (*described, *called))
+    if said.split() != answer.text.split() or _values(calls) != _values(answer.tool_calls):
+        return answer
+    text = target.tokenizer.decode(answer.token_ids)
+    return ChatMessage(Role.ASSISTANT, text, answer.token_ids)
+
+
+def _names_of(token_ids: Iterable[int], target: Target) -> list[str]:
+    """Return the names of special tokens."""
+    names = dict(target.tokenizer.special_tokens)
+    return [names[token_id] for token_id in token_ids if token_id in names]
+
+
+def _with_markers(token_ids: Sequence[int], shape: ToolCallFormat, target: Target) -> str:
+    """Return the text of tokens with the special tokens that mark calls, which aren't text."""
+    tokenizer = target.tokenizer
+    markers = {
+        token_id: name.encode()
+        for token_id, name in tokenizer.special_tokens
+        if name and any(name in text for text in shape.texts)
+    }
+    pieces = (markers.get(token_id) or tokenizer.bytes_of(token_id) for token_id in token_ids)
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _values(calls: Iterable[ToolCall]) -> list[tuple[str, object]]:
+    """Return names and arguments of calls, to compare them."""
+    return [(call.name, arguments_of(call)) for call in calls]
 
 
 def _decoded_ids(answer: ChatMessage, target: Target) -> list[int]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.messages.tool_calls import ToolCallFormat
 from medusa_core.models.text.tool_calls.comparing import header_length, num_turn_end
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.models.text.tool_calls.parser import ToolCallParser, triggers
+from medusa_core.models.text.tool_calls.parser import triggers
+from medusa_core.models.text.tool_calls.whole import parse_answer
 
 _QUESTION, _TEXT, _OTHER_TEXT = "Which bird nests in reeds?", "Let me look.", "A bittern."
 _PARAMETERS = {
@@ -71,7 +71,8 @@ def check_round_trip(shape: ToolCallFormat, text_of: Texts) -> None:
         is_first = 0 <= written.find(content) < written.find(calls[0].name)
         if is_first:
             written = written[written.find(content) :]
-        text, found = parsed(shape, written)
+        text, parsed = parse_answer(shape, written, _TOOLS)  # character by character
+        found = [(call.name, json.loads(call.arguments)) for call in parsed]
         wanted = [(call.name, json.loads(call.arguments)) for call in calls]
         if found != wanted:
             raise ValueError(f"{found} is read, {wanted} was written")
@@ -85,18 +86,3 @@ def _answer(text_of: Texts, tools: tuple[str, ...], content: str, *calls: ToolCa
     answer = ChatMessage(Role.ASSISTANT, content, tool_calls=calls)
     prompt = text_of((ChatMessage(Role.USER, _QUESTION), answer), False, tools)
     return prompt.rpartition(_QUESTION)[2]
-
-
-def parsed(shape: ToolCallFormat, text: str) -> tuple[str, list[tuple[str, object]]]:
-    """Parse an answer character by character; return its text and its calls."""
-    parser = ToolCallParser(shape, _TOOLS)
-    content, calls = "", []
-    events = [event for character in text for event in parser.push(character)]
-    for event in (*events, *parser.finish()):
-        if isinstance(event, ContentDelta):
-            content += event.text
-        elif isinstance(event, CallStarted):
-            calls.append([event.name, ""])
-        elif isinstance(event, CallDelta):
-            calls[event.place][1] += event.text
-    return content, [(name, json.loads(arguments)) for name, arguments in calls]
