@@ -80,7 +80,7 @@ class Titles(QObject):
         # Very small models make up titles; the question itself says more.
         names_things = loaded is not None and not is_small(loaded)
         if is_first and turn.answer.done is not None and names_things:
-            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.content.answer[:_MOST_CHARS])
+            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.shown_text[:_MOST_CHARS])
             described = (ChatMessage(Role.USER, words[0]), ChatMessage(Role.ASSISTANT, words[1]))
             self._waiting[conversation.session_id] = (*described, ChatMessage(Role.USER, _ASK))
         if self._waiting:

@@ -81,6 +81,31 @@ class Answer:
         return self.last.done
 
     @property
+    def total(self) -> GenerationDone | None:
+        """`done` with steps, tokens and seconds of all rounds; the first token is the first's."""
+        ends = [one.done for one in self.rounds if one.done is not None]
+        if self.done is None or len(ends) == 1:
+            return self.done
+        return replace(
+            self.done,
+            token_ids=tuple(token_id for done in ends for token_id in done.token_ids),
+            num_prompt_tokens=ends[0].num_prompt_tokens,
+            num_given_tokens=sum(done.num_given_tokens for done in ends),
+            num_cached_tokens=ends[0].num_cached_tokens,
+            num_steps=sum(done.num_steps for done in ends),
+            accept_lengths=tuple(length for done in ends for length in done.accept_lengths),
+            time_to_first_token_s=ends[0].time_to_first_token_s,
+            prefill_s=sum(done.prefill_s for done in ends),
+            decode_s=sum(done.decode_s for done in ends),
+            num_plain_steps=sum(done.num_plain_steps for done in ends),
+            num_remote_tokens=sum(done.num_remote_tokens for done in ends if done.is_remote)
+            if self.done.is_remote
+            else -1,
+            num_drafted=sum(done.num_drafted for done in ends),
+            num_draft_accepted=sum(done.num_draft_accepted for done in ends),
+        )
+
+    @property
     def is_cut(self) -> bool:
         """Whether the last round was cut: the program ended, or the engine failed."""
         return self.last.is_cut

@@ -181,7 +181,7 @@ class SlashCommands:
         self._chat.use_saved_settings(raw)
         for turn in conversation.turns:
             self._screen.print_dim(f"> {escaped(turn.prompt.text)}")
-            self._screen.print(f"{escaped(turn.answer.content.answer)}\n")
+            self._screen.print(f"{escaped(turn.answer.shown_text)}\n")
 
     async def _clear(self, _: str) -> None:
         """Begin a new conversation."""

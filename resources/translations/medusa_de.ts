@@ -62,10 +62,6 @@
         <translation>Nur Antworten des Gesprächs lassen sich fortsetzen.</translation>
     </message>
     <message>
-        <source>Answer</source>
-        <translation>Antwort</translation>
-    </message>
-    <message>
         <source>No text.</source>
         <translation>Kein Text.</translation>
     </message>
@@ -442,6 +438,29 @@
     </message>
 </context>
 <context>
+    <name>CallCard</name>
+    <message>
+        <source>Tool call</source>
+        <translation>Werkzeugaufruf</translation>
+    </message>
+    <message>
+        <source>Show the arguments and the result of this call</source>
+        <translation>Argumente und Ergebnis dieses Aufrufs zeigen</translation>
+    </message>
+    <message>
+        <source>Arguments:
+{0}</source>
+        <translation>Argumente:
+{0}</translation>
+    </message>
+    <message>
+        <source>Result:
+{0}</source>
+        <translation>Ergebnis:
+{0}</translation>
+    </message>
+</context>
+<context>
     <name>Chat</name>
     <message>
         <source>Acceptance rate in the last answer: steps with an accepted draft token ÷ steps with a draft token, by source. Head k drafts the k-th next token; it counts only if all before it were accepted. A token that several sources drafted counts for each.</source>
@@ -580,6 +599,34 @@
     <message>
         <source>A very long answer: the rest of it is shown unformatted.</source>
         <translation>Eine sehr lange Antwort: Der Rest wird unformatiert gezeigt.</translation>
+    </message>
+    <message>
+        <source>not run</source>
+        <translation>nicht ausgeführt</translation>
+    </message>
+    <message>
+        <source>denied</source>
+        <translation>abgelehnt</translation>
+    </message>
+    <message>
+        <source>running…</source>
+        <translation>läuft …</translation>
+    </message>
+    <message>
+        <source>done</source>
+        <translation>fertig</translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation>fehlgeschlagen</translation>
+    </message>
+    <message>
+        <source>interrupted</source>
+        <translation>unterbrochen</translation>
+    </message>
+    <message>
+        <source>[image]</source>
+        <translation>[Bild]</translation>
     </message>
 </context>
 <context>
@@ -9913,6 +9960,13 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} Chosen.</source>
         <translation>{0} Gewählt.</translation>
+    </message>
+</context>
+<context>
+    <name>RoundView</name>
+    <message>
+        <source>Answer</source>
+        <translation>Antwort</translation>
     </message>
 </context>
 <context>

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QPoint, QRect, Qt, QTimer, Signal
+from functools import partial
+
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.chat.estimates import estimated_text_px, rendered_text
+from app.chat.find.finding import find_all
 from app.chat.messages.announcer import Announcer
 from app.chat.messages.answer_document import (
     AnswerDocument,
@@ -21,16 +24,12 @@ from app.chat.messages.figures import (
 )
 from app.chat.messages.highlights import highlight_words
 from app.chat.messages.message_widgets import MessageWidget
+from app.chat.messages.round_view import RoundView
 from app.chat.messages.text_actions import add_text_actions
-from app.chat.messages.text_view import (
-    InertDocument,
-    TextView,
-)
+from app.chat.messages.text_view import TextView
 from app.chat.messages.thought_fold import ThoughtFold
-from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
-from app.theme.marks import mark_style
-from app.theme.text_style import Marking, MarkStyle
+from app.theme.text_style import Marking
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
 from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
@@ -44,7 +43,6 @@ _CUT = (
     StopReason.CONTEXT,
     StopReason.REPETITION,
 )
-PLAIN_NOTE = QT_TRANSLATE_NOOP("Chat", "A very long answer: the rest of it is shown unformatted.")
 
 
 class AnswerMessage(MessageWidget):
@@ -52,7 +50,6 @@ class AnswerMessage(MessageWidget):
 
     Attributes:
         answer: The shown answer.
-        fold: The reasoning before the answer; None if there is none.
 
     Signals:
         regenerate_requested: The user wants to regenerate the answer.
@@ -89,7 +86,8 @@ class AnswerMessage(MessageWidget):
         self._hovered = NO_TOKEN
         self._selected = range(0)
         self._appearance = appearance
-        self.fold: ThoughtFold | None = None
+        self._views: list[RoundView] = []
+        self._num_ended = 0  # of the views: they don't change any more
         if answer.is_running:
             self.populate()
 
@@ -109,16 +107,25 @@ class AnswerMessage(MessageWidget):
         return self.answer.done
 
     @property
-    def document(self) -> AnswerDocument:
-        """Document of the answer's text with token marks."""
+    def rounds(self) -> tuple[RoundView, ...]:
+        """Views of the rounds, oldest first."""
         self.populate()
-        return self._document
+        return tuple(self._views)
+
+    @property
+    def document(self) -> AnswerDocument:
+        """Document of the last round's text with token marks."""
+        return self.rounds[-1].document
 
     @property
     def view(self) -> TextView:
         """View of the document."""
-        self.populate()
-        return self._view
+        return self.rounds[-1].view
+
+    @property
+    def fold(self) -> ThoughtFold | None:
+        """The reasoning of the last round; None if there is none or it isn't laid out."""
+        return self._views[-1].fold if self._views else None
 
     @property
     def row(self) -> FigureRow:
@@ -127,33 +134,26 @@ class AnswerMessage(MessageWidget):
         return self._row
 
     def estimated_px(self, width_px: int) -> int:
-        return estimated_text_px(self.content.text, width_px, self._appearance.scale)
+        text = "\n\n".join(one.content.text for one in self.answer.rounds)
+        return estimated_text_px(text, width_px, self._appearance.scale)
 
     def populate(self) -> None:
         if self.is_populated:
             return
         self.is_populated = True
-        appearance, rich = self._appearance, InertDocument()
-        self._view = TextView(rich, self.tr("Answer"))
-        self.view.head_code(appearance)
-        self.content.load_steps()
-        self._document = AnswerDocument(self.content, rich, self._style())
-        self.view.copy_by(self.document.selected)
+        appearance = self._appearance
         self._row = FigureRow(appearance)
         self._speaker = QLabel(self.answer.model)
         self._speaker.setObjectName("speaker")
         self._waiting = QLabel("…")
         self._waiting.setObjectName("waiting")
         self._waiting.setWordWrap(True)
-        self._note = QLabel(QCoreApplication.translate("Chat", PLAIN_NOTE))
-        self._note.setObjectName("waiting")
-        self._note.setWordWrap(True)
         # Fires once in each turn of the event loop.
         self._turns = QTimer(self)
         self._turns.timeout.connect(self._show_more)
-        self._announcer = Announcer(self.view)
         self._column = QVBoxLayout(self)
         self._build()
+        self._add_rounds()
         self.restyle()
         appearance.marking_changed.connect(self.restyle)
         with self._announcer.quiet():  # what was there before isn't read aloud
@@ -164,17 +164,24 @@ class AnswerMessage(MessageWidget):
 
     @property
     def searched_text(self) -> str:
+        # No search text matches across two rounds.
         if self.is_populated:
-            return self.view.toPlainText()
+            return "\0".join(one.view.toPlainText() for one in self._views)
         if self._searched is None:
-            self._searched = rendered_text(self.content.answer)
+            texts = (rendered_text(one.content.answer) for one in self.answer.rounds)
+            self._searched = "\0".join(texts)
         return self._searched
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
         if not self.is_populated:
             return None
-        place = highlight_words(self.view, words, number, theme)
-        return place and QRect(self.view.mapTo(self, place.topLeft()), place.size())
+        place = None
+        for view in (one.view for one in self._views):
+            found = highlight_words(view, words, number, theme)
+            if found is not None:
+                place = QRect(view.mapTo(self, found.topLeft()), found.size())
+            number -= len(find_all(words, view.toPlainText()))
+        return place
 
     def marked_ranges(self) -> tuple[MarkedRange, ...]:
         """Ranges of the accepted tokens."""
@@ -186,20 +193,38 @@ class AnswerMessage(MessageWidget):
 
     def refresh(self) -> None:
         """Show added text, and the figures once the answer has ended."""
+        self._add_rounds()
+        for view in self._views[self._num_ended :]:
+            added = view.refresh()
+        self._num_ended = len(self._views) - 1
         is_ended = self.content.is_finished
         self._speaker.setText(self.answer.model)
-        added = self.document.refresh()
-        self._show_thought()
         self._show_behind()
         self._announcer.feed(added)
-        has_words = self.document.has_words
-        self.view.setVisible(has_words)
+        has_words = any(view.has_words for view in self._views)
         self._waiting.setVisible(not has_words if is_ended else not self.content.num_chars)
         if is_ended:
             self._show_end()
 
+    def _add_rounds(self) -> None:
+        """Add views of rounds that have begun."""
+        new = self.answer.rounds[len(self._views) :]
+        for one in new:
+            view = RoundView(one, self._appearance)
+            self._views.append(view)
+            self._column.insertWidget(self._column.indexOf(self._row), view)
+            view.restyle()
+            view.view.hovered.connect(partial(self._hover, view))
+            view.view.pressed.connect(partial(self._press, view))
+            view.view.menu_requested.connect(partial(self._show_menu, view))
+        if new:
+            self._announcer = Announcer(self.view)
+            self.row.hide()
+            self._column.removeWidget(self._waiting)
+            self._column.insertWidget(self._column.indexOf(self._views[-1]), self._waiting)
+
     def _show_end(self) -> None:
-        done = self.answer.done
+        done = self.answer.total
         if done is not None:
             was_cut = done.stop_reason in _CUT
             self._announcer.finish(stop_figure(done).meaning if was_cut else "")
@@ -258,47 +283,21 @@ class AnswerMessage(MessageWidget):
         """Apply the theme's sizes and colours."""
         if not self.is_populated:
             return
-        scale = self._appearance.scale
-        self._column.setSpacing(scale.px(0.35))
-        self.view.set_font(scale.font())
-        style = self._style()
-        self.document.restyle(style)
-        self.view.bar_quotes(QColor(self._appearance.theme.border), style.text_size_pt * 96 / 72)
-        if self.fold is not None:
-            self.fold.restyle()
+        self._column.setSpacing(self._appearance.scale.px(0.35))
+        for view in self._views:
+            view.restyle()
         self._show_behind()
         self.select_tokens(self._selected)
         self.row.restyle()
 
-    def _style(self) -> MarkStyle:
-        looks = self._appearance
-        return mark_style(looks.theme, looks.scale, looks.legend, looks.marking)
-
-    @property
-    def _documents(self) -> tuple[AnswerDocument, ...]:
-        return (self.document,) if self.fold is None else (self.document, self.fold.document)
-
-    def _show_thought(self) -> None:
-        """Create the fold once there is reasoning."""
-        content = self.content
-        has_reasoning = content.is_reasoning or content.reasoning_end > 0
-        if self.fold is None and not has_reasoning:
-            return
-        if self.fold is None:
-            self.fold = ThoughtFold(content, self._appearance)
-            self._column.insertWidget(2, self.fold)
-        self.fold.refresh()
-        self.fold.setVisible(has_reasoning)
-
     def _show_more(self) -> None:
-        for document in self._documents:
-            document.show_more()
+        for view in self._views:
+            view.show_more()
         self._show_behind()
 
     def _show_behind(self) -> None:
         """Show the rest in later iterations of the event loop."""
-        self._note.setVisible(self.document.has_words and self.document.is_plain_at_end)
-        if not any(document.is_behind for document in self._documents):
+        if not any(view.is_behind for view in self._views):
             self._turns.stop()
         elif not self._turns.isActive():
             self._turns.start(0)
@@ -306,40 +305,46 @@ class AnswerMessage(MessageWidget):
     def _build(self) -> None:
         column = self._column
         column.setContentsMargins(0, 0, 0, 0)
-        for widget in (self._speaker, self._waiting, self.view, self._note, self.row):
+        for widget in (self._speaker, self._waiting, self._row):
             column.addWidget(widget)
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignLeft)
-        self.view.hide()
-        self._note.hide()
         self.row.hide()
         self.row.copy_requested.connect(self._copy)
         self.row.regenerate_requested.connect(self.regenerate_requested)
         self.row.continue_requested.connect(self.continue_requested)
         self.row.versions.chosen.connect(self.version_chosen)
         self.row.branch_requested.connect(self.branch_requested)
-        self.view.hovered.connect(self._hover)
-        self.view.pressed.connect(lambda at: self.token_pressed.emit(self.document.token_at(at)))
-        self.view.menu_requested.connect(self._show_menu)
 
-    def _hover(self, position: int) -> None:
+    def _hover(self, view: RoundView, position: int) -> None:
+        if view is not self._views[-1]:
+            return  # its tokens belong to another request
         is_off = position < 0 or self._appearance.marking is Marking.OFF
         token = NO_TOKEN if is_off else self.document.token_at(position)
         if token != self._hovered:
             self._hovered = token
             self.token_hovered.emit(token)
 
-    def _show_menu(self, position: int, place: QPoint) -> None:
-        menu = self.menu_at(position)
+    def _press(self, view: RoundView, position: int) -> None:
+        if view is self._views[-1]:
+            self.token_pressed.emit(self.document.token_at(position))
+
+    def _show_menu(self, view: RoundView, position: int, place: QPoint) -> None:
+        menu = self.menu_at(position) if view is self._views[-1] else self._text_menu(view.view)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(place)
+
+    def _text_menu(self, view: TextView) -> QMenu:
+        """Return a menu that copies and quotes text."""
+        menu = QMenu(view)
+        menu.setToolTipsVisible(True)
+        add_text_actions(menu, view, self.quoted.emit)
+        menu.addAction(self.tr("Copy the answer"), self.row.copy_button.click)
+        return menu
 
     def menu_at(self, position: int) -> QMenu:
         """Return the context menu at a document position."""
         token = self.document.token_at(position) if position >= 0 else NO_TOKEN
-        menu = QMenu(self.view)
-        menu.setToolTipsVisible(True)
-        add_text_actions(menu, self.view, self.quoted.emit)
-        menu.addAction(self.tr("Copy the answer"), self.row.copy_button.click)
+        menu = self._text_menu(self.view)
         menu.addSeparator()
         show = menu.addAction(
             self.tr("Show this step (Ctrl+click, Enter)"), lambda: self.token_pressed.emit(token)
@@ -355,7 +360,8 @@ class AnswerMessage(MessageWidget):
         return menu
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(passed_on(self.document.text))
+        texts = (view.document.text for view in self._views)
+        QGuiApplication.clipboard().setText(passed_on("\n\n".join(filter(None, texts))))
 
 
 def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QCoreApplication, QSize, Qt
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QWidget
 
 from app.chat.messages.answer_document import AnswerDocument
+from app.chat.messages.fold import Fold
 from app.chat.messages.text_view import (
     InertDocument,
     TextView,
@@ -18,12 +19,10 @@ from app.theme.text_style import MarkStyle
 from medusa_core.chats.answer_text import AnswerText
 
 
-class ThoughtFold(QWidget):
+class ThoughtFold(Fold):
     """Line with the reasoning time; expands to the reasoning.
 
     Attributes:
-        button: Expands and collapses the reasoning.
-        view: View of the reasoning.
         document: Document of the reasoning with token marks.
     """
 
@@ -33,23 +32,11 @@ class ThoughtFold(QWidget):
         appearance: Appearance,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self._content = content
-        self._appearance = appearance
         rich = InertDocument()
-        self.view = TextView(rich, self.tr("Thought"))
-        self.view.hide()
+        super().__init__(TextView(rich, self.tr("Thought")), appearance, parent)
+        self._content = content
         self.document = AnswerDocument(content, rich, self._style(), shows_reasoning=True)
         self.view.copy_by(self.document.selected)
-        self.button = QToolButton()
-        self.button.setProperty("class", "action")
-        self.button.setCheckable(True)
-        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.button.toggled.connect(self._open)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.addWidget(self.button)
-        self._column.addWidget(self.view)
         self.restyle()
 
     def refresh(self) -> None:
@@ -64,19 +51,12 @@ class ThoughtFold(QWidget):
                 if seconds
                 else self.tr("Thought")
             )
-        self.button.setText(text)
-        self.button.setAccessibleName(text)
-        self.button.setToolTip(
-            self.tr("Show what the model thought; it isn't sent back to the model")
+        self.show_title(
+            text, self.tr("Show what the model thought; it isn't sent back to the model")
         )
 
     def restyle(self) -> None:
-        """Apply the theme's sizes and colours."""
-        scale = self._appearance.scale
-        side = scale.px(0.9)
-        self.button.setIconSize(QSize(side, side))
-        self._show_icon()
-        self.view.set_font(scale.font())
+        super().restyle()
         self.document.restyle(self._style())
 
     def _style(self) -> MarkStyle:
@@ -85,14 +65,6 @@ class ThoughtFold(QWidget):
             appearance.theme, appearance.scale, appearance.legend, appearance.marking
         )
         return replace(style, text=style.muted)
-
-    def _open(self, is_open: bool) -> None:
-        self._show_icon()
-        self.view.setVisible(is_open)
-
-    def _show_icon(self) -> None:
-        icon = "down" if self.button.isChecked() else "next"
-        self.button.setIcon(self._appearance.icon(icon, self._appearance.theme.muted, 0.9))
 
 
 def _spelled(seconds: float) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
 
@@ -15,7 +16,8 @@ from medusa_core.chats.history.records import (
     Stored,
 )
 from medusa_core.chats.reasoning import answer_text, reasoning_text
-from medusa_core.messages import Role
+from medusa_core.chats.rounds import RoundCall
+from medusa_core.messages import Role, content_images
 
 _HEAD_BEFORE = """<!DOCTYPE html>
 <html lang="en">
@@ -43,6 +45,7 @@ th, td { border: 1px solid #888888; padding: .2rem .6rem; }
   a { color: #8ab4f8; }
 }
 """
+_TICKS = re.compile("`+")
 _FOOT = "</body>\n</html>\n"
 
 
@@ -59,12 +62,15 @@ class Markdown:
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
         """Return a conversation as Markdown with a heading per message."""
         parts = [f"# {' '.join(info.title.split())}\n"]
-        for message in path_to(messages, info.leaf_id):
-            parts.append(f"## {_speaker(message)} · {_when(message.created_s)}\n")
-            parts += [f"*Attached: {' '.join(a.name.split())}*\n" for a in message.attachments]
+        for message, is_later in _with_rounds(path_to(messages, info.leaf_id)):
+            if not is_later:
+                parts.append(f"## {_speaker(message)} · {_when(message.created_s)}\n")
+            parts += [f"*Attached: {' '.join(name.split())}*\n" for name in _attached(message)]
             if reasoning := reasoning_text(message.text, message.spans).strip():
                 parts.append(_quoted(f"*Thought*\n\n{reasoning}") + "\n")
-            parts.append(answer_text(message.text, message.spans).rstrip() + "\n")
+            if text := answer_text(message.text, message.spans).rstrip():
+                parts.append(text + "\n")
+            parts += [_quoted(_call_as_markdown(call)) + "\n" for call in message.calls]
         return "\n".join(parts)
 
 
@@ -89,12 +95,50 @@ class Html:
     def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
         """Return a conversation as a section of the page."""
         parts = [f'<h1 dir="auto">{escape(info.title)}</h1>']
-        for message in path_to(messages, info.leaf_id):
-            who, when = escape(_speaker(message)), _when(message.created_s)
-            parts.append(f"<h2>{who} <small>{when}</small></h2>")
-            parts += [f"<p>Attached: {escape(a.name)}</p>" for a in message.attachments]
+        for message, is_later in _with_rounds(path_to(messages, info.leaf_id)):
+            if not is_later:
+                who, when = escape(_speaker(message)), _when(message.created_s)
+                parts.append(f"<h2>{who} <small>{when}</small></h2>")
+            parts += [f"<p>Attached: {escape(name)}</p>" for name in _attached(message)]
             parts.append(f'<section dir="auto">{_answer_text(message)}</section>')
+            parts += map(_call_as_html, message.calls)
         return "\n".join(parts) + "\n"
+
+
+def _with_rounds(path: Sequence[Stored]) -> Iterator[tuple[Stored, bool]]:
+    """Yield messages, and whether each is a later round of the answer before it."""
+    before: Stored | None = None
+    for message in path:
+        is_later = before is not None and before.role is message.role is Role.ASSISTANT
+        yield message, is_later
+        before = message
+
+
+def _attached(message: Stored) -> list[str]:
+    """Return the names of a message's files, and the types of its images."""
+    images = (image.media_type for image in content_images(message.content))
+    return [*(attachment.name for attachment in message.attachments), *images]
+
+
+def _call_as_markdown(call: RoundCall) -> str:
+    """Return a tool call and its result as Markdown, in which their texts can't be markup."""
+    texts = [call.call.arguments, *([] if call.result is None else [call.result.text])]
+    longest = max((len(run) for text in texts for run in _TICKS.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    blocks = (f"{fence}\n{text.rstrip()}\n{fence}" for text in texts)
+    return "\n\n".join((f"*Tool call: {_called(call)}*", *blocks))
+
+
+def _call_as_html(call: RoundCall) -> str:
+    """Return a tool call and its result as HTML, folded."""
+    texts = [call.call.arguments, *([] if call.result is None else [call.result.text])]
+    blocks = "".join(f"<pre>{escape(text)}</pre>" for text in texts)
+    return f"<details><summary>Tool call: {escape(_called(call))}</summary>{blocks}</details>"
+
+
+def _called(call: RoundCall) -> str:
+    """Return the name of a call's function and its state."""
+    return f"{' '.join(call.call.name.split())} ({call.state.value})"
 
 
 def _answer_text(message: Stored) -> str:

@@ -11,9 +11,7 @@ from PySide6.QtGui import QTextCursor, QTextDocument, QTextTable
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.messages.answer_message import (
-    PLAIN_NOTE,
-)
+from app.chat.messages.round_view import PLAIN_NOTE
 from app.markdown.bounds import (
     INLINE_BRACKET_WORK,
     INLINE_CHARS,

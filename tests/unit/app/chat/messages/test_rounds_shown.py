@@ -1,0 +1,95 @@
+"""An answer of several rounds in the window: texts, thoughts, calls and results."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.chat.find.finding import find_all
+from app.chat.messages.answer_message import AnswerMessage
+from app.theme.appearance import Appearance
+from medusa_core.chats.answer_text import AnswerText
+from medusa_core.chats.conversation import Answer
+from medusa_core.chats.reasoning import AnswerSpan
+from medusa_core.chats.rounds import CallState, Round, RoundCall, ToolResult
+from medusa_core.messages import GenerateSettings, ToolCall, as_content
+from tests.support.messages import DONE
+
+CALL = ToolCall("c1", "clock&<b>", '{"zone":"Bern"}')
+TEXT = "<think>Hm.</think>Let me see.<tool_call>…</tool_call>"
+SPANS = (AnswerSpan(7, 10, True), AnswerSpan(18, 29, False))
+
+
+def first_round(state: CallState = CallState.REQUESTED, result: str | None = None) -> Round:
+    found = None if result is None else ToolResult(as_content(result), duration_s=0.25)
+    calls = (RoundCall(CALL, state, result=found),)
+    return Round("r0", AnswerText.stored(TEXT, SPANS), calls, DONE)
+
+
+def shown(qtbot: QtBot, appearance: Appearance, *rounds: Round) -> AnswerMessage:
+    message = AnswerMessage(Answer(list(rounds), GenerateSettings(), model="Fake"), appearance)
+    qtbot.addWidget(message)
+    message.populate()
+    return message
+
+
+def test_rounds_are_shown_below_each_other_with_their_calls(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    said = Round("r1", AnswerText.stored("It is **noon**."), done=DONE)
+    message = shown(qtbot, appearance, first_round(CallState.DONE, "<b>12:00</b>"), said)
+    first, last = message.rounds
+    assert first.view.toPlainText() == "Let me see."
+    assert first.fold is not None
+    assert first.fold.view.toPlainText() == "Hm."
+    assert last.view.toPlainText() == "It is noon."
+    (card,) = first.cards
+    assert card.button.text() == "clock&&<b> · done · 0.2 s"
+    assert card.view.isHidden()
+    card.button.setChecked(True)
+    assert not card.view.isHidden()
+    assert '"zone": "Bern"' in card.view.toPlainText()
+    assert "<b>12:00</b>" in card.view.toPlainText()
+    message.row.copy_button.click()
+    assert QGuiApplication.clipboard().text() == "Let me see.\n\nIt is **noon**."
+    assert message.answer.total is not None
+    assert message.answer.total.num_steps == 2 * DONE.num_steps
+
+
+def test_a_call_shows_each_state_and_the_next_round_when_it_begins(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    message = shown(qtbot, appearance, first_round())
+    (card,) = message.rounds[0].cards
+    assert "not run" in card.button.text()
+    assert not message.row.isHidden()
+    answer = message.answer
+    answer.last.calls = first_round(CallState.RUNNING).calls
+    message.refresh()
+    assert "running" in card.button.text()
+    answer.last.calls = first_round(CallState.FAILED, "No such zone").calls
+    answer.rounds.append(Round("r1"))
+    answer.is_running = True
+    message.refresh()
+    assert "failed" in card.button.text()
+    assert "No such zone" in card.view.toPlainText()
+    assert message.request_id == "r1"
+    assert message.row.isHidden()
+    answer.end(None)
+    message.refresh()
+    assert not message.row.isHidden()
+
+
+def test_words_are_found_in_all_rounds(qtbot: QtBot, appearance: Appearance) -> None:
+    rounds = [first_round(), Round("r1", AnswerText.stored("I see the sea. See?"))]
+    message = AnswerMessage(Answer(rounds, GenerateSettings()), appearance)
+    qtbot.addWidget(message)
+    before = message.searched_text
+    message.populate()
+    assert find_all("see", before) == find_all("see", message.searched_text)
+    assert len(find_all("see", before)) == 3
+    assert find_all("see. i see", before) == [], "a match doesn't reach into the next round"
+    places = [message.highlight("see", number, appearance.theme) for number in range(3)]
+    assert all(isinstance(place, QRect) for place in places)
+    assert message.highlight("see", 3, appearance.theme) is None
