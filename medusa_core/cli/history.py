@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out.set_defaults(run=run_export)
 
     take = commands.add_parser(
-        "import", help="import conversations of Medusa Chat, ChatGPT or LM Studio"
+        "import", help="import conversations of Medusa Chat, ChatGPT, LM Studio or OpenAI's API"
     )
     take.add_argument("files", type=Path, nargs="+", metavar="FILE")
     take.set_defaults(run=run_import)

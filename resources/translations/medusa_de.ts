@@ -1800,10 +1800,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Wählen Sie ein Modell ohne Experten, etwa Qwen3 oder Llama.</translation>
     </message>
     <message>
-        <source>Choose a file of conversations: ours, ChatGPT&apos;s conversations.json, or one of LM Studio.</source>
-        <translation>Wählen Sie eine Datei mit Gesprächen: eine von hier, die conversations.json von ChatGPT oder eine von LM Studio.</translation>
-    </message>
-    <message>
         <source>Choose a file that was exported here.</source>
         <translation>Wählen Sie eine Datei, die hier exportiert wurde.</translation>
     </message>
@@ -2804,6 +2800,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Lassen Sie ihn weg.</translation>
     </message>
     <message>
+        <source>Choose a file of conversations: ours, ChatGPT&apos;s conversations.json, one of LM Studio, or messages in the form of OpenAI&apos;s API.</source>
+        <translation>Wählen Sie eine Datei mit Gesprächen: eine von hier, die conversations.json von ChatGPT, eine von LM Studio oder Nachrichten in der Form von OpenAIs API.</translation>
+    </message>
+    <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
         <translation>Lassen Sie --experts und --cpu-layers weg, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
@@ -3405,7 +3405,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Remove the image from the conversation.</source>
-        <translation>Entfernen Sie das Bild aus der Unterhaltung.</translation>
+        <translation>Entfernen Sie das Bild aus dem Gespräch.</translation>
     </message>
     <message>
         <source>Rename it there.</source>

@@ -68,7 +68,8 @@ def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
     """Make prompts and answers alternate on each path, without losing text.
 
     Consecutive messages of one role are joined. If paths branch between them, each becomes a
-    version. An answer without a prompt gets one.
+    version. An answer after one that calls tools is its next round. An answer without a prompt
+    gets one.
 
     Args:
         messages: Prompts and answers, parents before their children.
@@ -84,10 +85,10 @@ def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
     for message in messages:
         parent = into.get(message["parent_id"] or "")
         added = {**message, "parent_id": parent["id"] if parent is not None else None}
-        if parent is not None and parent["role"] == message["role"]:
-            text = f"{parent['text']}\n\n{message['text']}"
+        if parent is not None and parent["role"] == message["role"] and "calls" not in parent:
+            text = "\n\n".join(filter(None, (parent["text"], message["text"])))
             if num_children[message["parent_id"]] == 1:
-                parent["text"] = text
+                parent |= {"text": text, **_calls_of(message)}
                 into[message["id"]] = parent
                 continue
             added |= {"text": text, "parent_id": parent["parent_id"]}
@@ -98,6 +99,11 @@ def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
         into[message["id"]] = added
         kept.append(added)
     return kept, {name: message["id"] for name, message in into.items()}
+
+
+def _calls_of(message: Json) -> Json:
+    """Return the tool calls of a message as its field; empty for none."""
+    return {"calls": message["calls"]} if "calls" in message else {}
 
 
 def own_id(*parts: object) -> str:

@@ -20,8 +20,10 @@ import fastjsonschema
 from medusa_core.chats.history.exchange.foreign import (
     from_chatgpt,
     from_lm_studio,
+    from_openai,
     is_chatgpt,
     is_lm_studio,
+    is_openai,
     unknown,
     unknown_entry,
 )
@@ -178,4 +180,6 @@ def _translated(raw: Any, file_name: str) -> Json:
         return from_chatgpt(raw)
     if is_lm_studio(raw):
         return from_lm_studio(raw, file_name)
+    if is_openai(raw):
+        return from_openai(raw)
     raise unknown_entry()

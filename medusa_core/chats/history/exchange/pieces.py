@@ -22,7 +22,8 @@ _OURS = re.compile(
 )
 _SPACE = re.compile(r"[ \t\r\n]*")
 _HINT = tr(
-    "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+    "Choose a file of conversations: ours, ChatGPT's conversations.json, one of LM Studio, or "
+    "messages in the form of OpenAI's API."
 )
 
 

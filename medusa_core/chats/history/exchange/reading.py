@@ -32,8 +32,8 @@ class ConversationFile:
         """Read a file, in any thread.
 
         Args:
-            path: JSON of this program, ChatGPT's export (a ZIP or its JSON), or a conversation of
-                LM Studio.
+            path: JSON of this program, ChatGPT's export (a ZIP or its JSON), a conversation of LM
+                Studio, or messages in the form of OpenAI's API.
             most_s: Timeout in seconds.
 
         Raises:
