@@ -226,10 +226,7 @@ class Embedding:
 
     def _uses_loaded(self, command: Embed) -> bool:
         """Whether a request uses the loaded model."""
-        loaded = self._loaded
-        return loaded is not None and (
-            (loaded.model_dir, loaded.device) == (command.model_dir, command.device)
-        )
+        return self._loaded is not None and _is_same_model(self._loaded, command)
 
     def _remove(self, job: _Job) -> None:
         """Remove a failed request; a text of it that was read in part is dropped."""
@@ -256,6 +253,8 @@ class Embedding:
         if loading.is_alive():
             return
         self._loading = None
+        if not _is_same_model(loading.command, command):
+            return  # of a request that was cancelled
         if loading.error is not None:
             raise loading.error
         self._embedder, self._loaded = loading.embedder, loading.command
@@ -270,3 +269,8 @@ class Embedding:
             return replace(options, ignores_plan=True)
         is_on_cpu = target.precision.device.type == "cpu"  # where pages are mapped on first use
         return replace(options, reserved_bytes=target.plan.kv_bytes if is_on_cpu else 0)
+
+
+def _is_same_model(first: Embed, second: Embed) -> bool:
+    """Whether two requests use the same model on the same device."""
+    return (first.model_dir, first.device) == (second.model_dir, second.device)

@@ -168,7 +168,7 @@ class Executor:
                 self._load(command)
             case Unload():
                 self._cancel_all()
-                self._send(Unloaded(*command.ids, self._free()))
+                self._send(Unloaded(*command.ids, self._free() + self._embedding.unload()))
             case Calibrate():
                 self._measurements.wait(command)
             case Race():

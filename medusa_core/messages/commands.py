@@ -54,7 +54,7 @@ class LoadRemote(Message):
 
 @dataclass(frozen=True, slots=True)
 class Unload(Message):
-    """Unload the model and free its memory."""
+    """Unload the model and the embedding model, and free their memory."""
 
 
 @dataclass(frozen=True, slots=True)

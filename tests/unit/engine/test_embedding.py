@@ -22,6 +22,8 @@ from medusa_core.messages import (
     LoadOptions,
     ModelLoaded,
     StepDone,
+    Unload,
+    Unloaded,
     UnloadEmbedder,
 )
 from tests.support.engine.harness import EngineHarness
@@ -162,6 +164,15 @@ def test_another_model_replaces_the_first(
     assert np.abs(first - second).max() > 0.01
 
 
+@pytest.mark.expects_errors
+def test_a_cancelled_load_fails_no_later_request(harness: EngineHarness, model: Path) -> None:
+    missing = submit(harness, model.parent / "missing", "the cat")
+    harness.submit(Cancel("e", missing))
+    assert len(vectors(harness, submit(harness, model, "the cat"))) == 1
+    failed = harness.wait(missing, Failed, Embedded)
+    assert isinstance(failed, Failed)
+
+
 def test_the_model_is_unloaded_on_request_and_before_another_chat_model(
     harness: EngineHarness, model: Path, folders: Folders
 ) -> None:
@@ -176,6 +187,10 @@ def test_the_model_is_unloaded_on_request_and_before_another_chat_model(
     assert unload() > 0
     assert unload() == 0
     assert (vectors(harness, submit(harness, model, "the cat")) == before).all()
+    request_id = harness.name_request()
+    harness.submit(Unload("", request_id))
+    harness.wait(request_id, Unloaded)
+    assert unload() == 0
     reserved = 64 << 20
     loaded = load_chat(harness, folders, reserved)
     assert isinstance(loaded, ModelLoaded)
