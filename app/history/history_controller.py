@@ -206,7 +206,8 @@ class HistoryController(QObject):
         self._save_steps(answer)
         self._num_saved.pop(answer.id, None)
         spans = tuple(answer.content.spans)
-        ended = (answer.id, answer.text, answer.done, state_of(answer), spans)
+        state, calls = state_of(answer), answer.last.calls
+        ended = (answer.id, answer.text, answer.done, state, spans, calls)
         self.journal.write(lambda h: h.finish_answer(*ended))
         self.refresh()
 

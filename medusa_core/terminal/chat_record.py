@@ -78,8 +78,9 @@ class ChatRecord:
         """Write the final state of an answer."""
         answer = turn.answer
         text, done, state = answer.text, answer.done, state_of(answer)
-        spans = tuple(answer.content.spans)
-        self._write(lambda history: history.finish_answer(answer.id, text, done, state, spans))
+        spans, calls = tuple(answer.content.spans), answer.last.calls
+        ended = (answer.id, text, done, state, spans, calls)
+        self._write(lambda history: history.finish_answer(*ended))
         self._checkpoint()
 
     def move(self, conversation: Conversation) -> None:

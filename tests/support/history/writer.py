@@ -7,6 +7,7 @@ is a fact that holds from then on.
 import asyncio
 import sqlite3
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from medusa_core.chats.history.history import History
 from medusa_core.chats.history.mending import mend
 from medusa_core.chats.history.records import AnswerState
 from medusa_core.chats.history.schema import MIGRATIONS
+from medusa_core.chats.rounds import Approval, CallState, RoundCall, ToolResult
+from medusa_core.messages import ToolCall, as_content
 from medusa_core.system.storage.database import (
     Migration,
     open_database,
@@ -67,6 +70,30 @@ def write(history: History) -> None:
             say("emptied", name)
         if number % 5 == 4:
             history.checkpoint()
+
+
+def call(history: History, folder: Path) -> None:
+    """Answers of two rounds, whose calls append to a file when they run."""
+    say("ready")
+    for number in count():
+        name, first, last = f"c{number}", f"c{number}-1", f"c{number}-2"
+        asked = RoundCall(ToolCall(name, "append", "{}"))
+        history.begin(name, name)
+        history.add_prompt(prompt(name, f"{name}-0", "Call it"))
+        history.begin_answer(answer(name, first, f"{name}-0"))
+        history.append_steps(first, tuple(steps(SENTENCE, size=20)))
+        history.finish_answer(first, SENTENCE, done(SENTENCE), AnswerState.DONE, None, (asked,))
+        say("called", first)
+        for state in (CallState.APPROVED, CallState.RUNNING):
+            history.save_call(first, 0, replace(asked, state=state, approval=Approval.ONCE))
+        with (folder / "ran").open("a", encoding="utf-8") as file:
+            file.write(f"{first}\n")
+        result = ToolResult(as_content(SENTENCE))
+        history.save_call(first, 0, RoundCall(asked.call, CallState.DONE, Approval.ONCE, result))
+        say("returned", first)
+        history.begin_answer(answer(name, last, first))
+        history.finish_answer(last, SENTENCE, done(SENTENCE), AnswerState.DONE)
+        say("said", last)
 
 
 def take(history: History, file: Path, gently: bool) -> None:
@@ -126,6 +153,8 @@ def main(mode: str, folder: Path, name: str = "") -> None:
     match mode:
         case "write":
             write(History(path))
+        case "call":
+            call(History(path), folder)
         case "take" | "gently":
             take(History(path), folder / "all.json", mode == "gently")
         case "talk":

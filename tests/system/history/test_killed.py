@@ -18,16 +18,18 @@ from medusa_core.chats.history.exchange.export import (
 )
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState
+from medusa_core.chats.rounds import Approval, CallState
 from medusa_core.system.storage.database import open_database
 from medusa_core.system.storage.database_backup import backup_of
 from tests.support.history.samples import Clock, filled, tell
 from tests.support.history.writer import SECOND, SENTENCE
 
 ROOT = Path(__file__).resolve().parents[3]
-MODES = ("write", "take", "migrate", "gently", "salvage", "back up")
+MODES = ("write", "call", "take", "migrate", "gently", "salvage", "back up")
 # How long each has something to do.
 LONGEST_S = {
     "write": 0.6,
+    "call": 0.4,
     "take": 0.8,
     "gently": 0.8,
     "migrate": 0.25,
@@ -83,6 +85,33 @@ def check(mode: str, folder: Path, facts: list[list[str]]) -> None:
             assert len(names) % 2 == 0, "an import is whole or not there"
 
 
+def check_calls(folder: Path, facts: list[list[str]]) -> None:
+    """No finished round is lost, and a call that may have run never runs again by itself."""
+    ran = (folder / "ran").read_text().split() if (folder / "ran").exists() else []
+    assert len(ran) == len(set(ran))
+    stated = {kind: {words[1] for words in facts if words[0] == kind} for kind, *_ in facts}
+    with closing(History(folder / "history.db")) as history:
+        rounds = [
+            message
+            for info in history.conversations()
+            for message in history.messages(info.id)
+            if message.calls or message.id.endswith("-2")
+        ]
+    texts = {message.id: message.text for message in rounds}
+    calls = {message.id: message.calls[0] for message in rounds if message.calls}
+    assert all(texts.get(name) == SENTENCE for name in stated.get("called", ()))
+    assert all(texts.get(name) == SENTENCE for name in stated.get("said", ()))
+    for name in stated.get("returned", ()):
+        assert calls[name].state is CallState.DONE
+        assert calls[name].result is not None
+    for name, found in calls.items():
+        assert found.state in (CallState.REQUESTED, CallState.INTERRUPTED, CallState.DONE)
+        if name in ran:
+            assert found.state is not CallState.REQUESTED
+        if found.state is CallState.REQUESTED:
+            assert found.approval is Approval.NONE
+
+
 def check_answer(history: History, words: list[str]) -> None:
     message = history.messages(words[1].split("-")[0])[1]
     assert message.answer is not None
@@ -117,6 +146,8 @@ def kill_often(before: Path, tmp_path: Path, num_kills: int, seed: int) -> None:
         else:
             check_backup(folder, facts)
             check(mode, folder, facts)
+            if mode == "call":
+                check_calls(folder, facts)
         shutil.rmtree(folder)
 
 
