@@ -1,9 +1,8 @@
 """Training of Hydra heads, which read the drafts before their own; see `Trainee`.
 
 A head adds to the target's state an MLP of that state and the embeddings of root and path; all
-heads share one projection, rows of the target's. The loss is the cross-entropy of the tokens that
-the target wrote: distillation from the target's probabilities (Hydra++) takes 1.4 times as long per
-position, and a short run gains more from more positions.
+heads share one projection, rows of the target's. The loss is the overlap of a head's distribution
+with the target's after the same tokens, which the target's states at later positions give.
 
 Source: Ankner et al., "Hydra" (2024), section 3.
 """
@@ -30,12 +29,14 @@ from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.losses import chunked_overlap
 from medusa_core.training.positions import has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
 _AT_ONCE = 1024
+_NUM_TEACHER = 16  # the target's most likely tokens at each position
+_TEACHER_TEMPERATURE = 0.5  # drafts are accepted where they equal a token, mostly the likeliest
 _DROPPED = 0.1  # dropout of the input: answers are few
 
 
@@ -166,7 +167,8 @@ class HydraTrainee:
         self._bf16 = trains_in_bf16(device.type)
         self.batch = config.batch
         self.state_width = sizes.hidden_size
-        self.row_bytes = 2 * sizes.hidden_size + 8 * (config.num_heads + 3)
+        self._num_teacher = min(_NUM_TEACHER, len(self._token_ids))
+        self.row_bytes = 2 * sizes.hidden_size + 8 * (config.num_heads + 3) + 6 * self._num_teacher
 
     @classmethod
     def from_heads(cls, target: Target, config: HeadsConfig) -> HydraTrainee:
@@ -185,8 +187,12 @@ class HydraTrainee:
         pairs = [pair for pair in zip(documents, states, strict=True) if has_answer(pair[0])]
         found, known = [document for document, _ in pairs], (own for _, own in pairs)
         some = positions_of(found, known, len(self.module.layers), self.context)
+        hidden = some.hidden[:, : self.state_width].contiguous()
+        teacher_columns, teacher_chances = self._teacher_of(hidden)
         return {
-            "hidden": some.hidden[:, : self.state_width].contiguous(),
+            "hidden": hidden,
+            "teacher_columns": teacher_columns,
+            "teacher_chances": teacher_chances,
             "paths": torch.cat([some.roots[:, None], some.targets], dim=1),
             "places": some.places,
             "seeds": some.seeds,
@@ -197,7 +203,11 @@ class HydraTrainee:
         return len(shard["paths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        """Return the discounted sum of the heads' cross-entropies."""
+        """Return the discounted sum of the heads' losses.
+
+        Weights by the probability that the earlier drafts are right were tried: no head was right
+        more often after right ones.
+        """
         total = torch.zeros((), device=self._device)
         hidden, paths = self._rows(shard, places)
         dtype = torch.bfloat16 if self._bf16 else torch.float32
@@ -208,8 +218,9 @@ class HydraTrainee:
                 continue
             with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
                 state = self.module.state_of(head, hidden[known], paths[known, : head + 1])
-            weights = torch.ones(len(state), device=self._device)
-            loss = chunked_cross_entropy(state, self.module.lm_head, wanted[known], weights, dtype)
+            some = places[known.to(places.device)]
+            columns, chances = self._teacher_at(shard, some, head, wanted[known])
+            loss = chunked_overlap(state, self.module.lm_head, columns, chances, dtype)
             total = total + LOSS_DECAY**head * loss
         return total
 
@@ -256,6 +267,49 @@ class HydraTrainee:
         hidden = shard["hidden"]
         hidden = hidden[places.to(hidden.device)].to(self._device).float()
         return hidden, shard["paths"][places].to(self._device)
+
+    @torch.inference_mode()
+    def _teacher_of(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the target's most likely columns after each state, and their probabilities.
+
+        Only draft tokens count; the probabilities, at a low temperature, add up to 1. int32 and
+        float16 [n, K]
+        """
+        matrix, parts = self.module.lm_head, []
+        dtype = torch.bfloat16 if self._bf16 else torch.float32
+        for some in torch.split(hidden.to(self._device, dtype), _AT_ONCE):
+            scores, columns = F.linear(some, matrix.to(dtype)).topk(self._num_teacher)
+            chances = torch.softmax(scores / _TEACHER_TEMPERATURE, -1, torch.float32)
+            parts.append((columns.int().cpu(), chances.half().cpu()))
+        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+    def _teacher_at(
+        self, shard: Shard, samples: Tensor, head: int, wanted: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the target's distribution of the token that a head drafts.
+
+        The last token of an answer, which no sample follows, has probability 1.
+
+        Args:
+            shard: The shard.
+            samples: Samples with such a token. int64 [n]
+            head: Index of the head.
+            wanted: Column of the token. [n]
+
+        Returns:
+            Columns and probabilities. int64 and float32 [n, K]
+        """
+        ahead, roots = 1 + head, shard["paths"][:, 0]
+        later = (samples + ahead).clamp(max=len(roots) - 1)
+        is_last = shard["places"][later] != shard["places"][samples] + ahead
+        is_last |= roots[later] != shard["paths"][samples, ahead]  # it belongs to another answer
+        columns = shard["teacher_columns"][later].to(self._device).long()
+        chances = shard["teacher_chances"][later].to(self._device).float()
+        is_last = is_last.to(self._device)
+        chances[is_last] = 0.0
+        chances[is_last, 0] = 1.0
+        columns[is_last, 0] = wanted[is_last]
+        return columns, chances
 
     def _wanted(self, paths: Tensor, head: int) -> Tensor:
         """Return a head's target column; negative if there is none. [n]"""

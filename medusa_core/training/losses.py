@@ -1,4 +1,4 @@
-"""Cross-entropy over a large vocabulary without storing the logits of all positions."""
+"""Losses over a large vocabulary without storing the logits of all positions."""
 
 from __future__ import annotations
 
@@ -98,3 +98,57 @@ def chunked_cross_entropy(
         Scalar float32 with gradients for `hidden` and `matrix`.
     """
     return summed_cross_entropy(((hidden, matrix),), targets, weights, dtype)[0]
+
+
+class _ChunkedOverlap(torch.autograd.Function):
+    """Overlap loss whose gradient is computed in the forward pass, chunk by chunk."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, matrix: Tensor, columns: Tensor, chances: Tensor
+    ) -> Tensor:
+        """Compute loss and gradient; logits exist for one chunk at a time."""
+        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        grads = torch.empty_like(hidden)
+        for start in range(0, len(hidden), CHUNK_ROWS):
+            part = slice(start, start + CHUNK_ROWS)
+            drafted = torch.softmax(hidden[part] @ matrix.T, -1, torch.float32)
+            own, wanted = drafted.gather(1, columns[part]), chances[part]
+            overlap = torch.minimum(own, wanted).sum(1, keepdim=True).clamp_min(_LEAST_CHANCE)
+            total -= overlap.log().sum()
+            # The overlap depends on the heads only where they give less than the target.
+            growing = own * (own < wanted) / overlap
+            grad = drafted.mul_(growing.sum(1, keepdim=True))
+            grad.scatter_add_(1, columns[part], -growing)
+            grads[part] = grad.to(matrix.dtype) @ matrix
+        ctx.save_for_backward(grads / len(hidden))
+        return total / len(hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Return the stored gradient, scaled."""
+        return ctx.saved_tensors[0] * grads[0], None, None, None
+
+
+def chunked_overlap(
+    hidden: Tensor, matrix: Tensor, columns: Tensor, chances: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Return the mean of −log Σ min(p, q), in nats; q = softmax(hidden @ matrix.T).
+
+    The sum is the probability that speculative sampling accepts a token drawn from q. With one
+    token of probability 1 the loss is the cross-entropy.
+
+    Args:
+        hidden: [N, H]
+        matrix: Frozen. [V, H]
+        columns: The target's most likely columns. int64 [N, K]
+        chances: Their probabilities p. float32 [N, K]
+        dtype: Dtype of the matrix products.
+
+    Returns:
+        Scalar float32 with gradients for `hidden`.
+
+    Source: "LK losses" (arXiv 2602.23881).
+    """
+    apply: Callable[..., Tensor] = _ChunkedOverlap.apply
+    return apply(hidden.to(dtype), matrix.to(dtype), columns, chances)

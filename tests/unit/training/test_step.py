@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from medusa_core.training import precision
-from medusa_core.training.losses import chunked_cross_entropy
+from medusa_core.training.losses import chunked_cross_entropy, chunked_overlap
 
 
 @pytest.mark.parametrize(("half_s", "bf16"), [(1.0, True), (0.5, True), (1.2, True), (1.3, False)])
@@ -66,3 +66,29 @@ def test_the_loss_of_an_impossible_token_is_finite_with_its_gradient() -> None:
     assert 30 < float(loss.detach()) < 60  # −log(1e-37) / 2, where e^−400 is none
     assert hidden.grad is not None
     assert float(hidden.grad[0]) == pytest.approx(1.0)  # both rows weigh a half
+
+
+def test_chunked_overlap_equals_the_plain_one_with_its_gradient() -> None:
+    hidden, matrix = torch.randn(1000, 16), torch.randn(50, 16)
+    chances, columns = torch.softmax(torch.randn(1000, 50) * 3, -1).topk(8)
+    grads = []
+    for chunked in (True, False):
+        h = hidden.clone().requires_grad_()
+        if chunked:
+            loss = chunked_overlap(h, matrix, columns, chances, torch.float32)
+        else:
+            drafted = torch.softmax(h @ matrix.T, -1).gather(1, columns)
+            loss = -torch.minimum(drafted, chances).sum(1).log().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        grads.append((loss.detach(), h.grad))
+    for ours, reference in zip(*grads, strict=True):
+        torch.testing.assert_close(ours, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_the_overlap_with_a_certain_token_is_its_cross_entropy() -> None:
+    hidden, matrix = torch.randn(600, 16), torch.randn(50, 16)
+    targets = torch.randint(0, 50, (600, 1))
+    ones = torch.ones(600, 1)
+    ours = chunked_overlap(hidden, matrix, targets, ones, torch.float32)
+    plain = chunked_cross_entropy(hidden, matrix, targets[:, 0], ones[:, 0], torch.float32)
+    torch.testing.assert_close(ours, plain)
