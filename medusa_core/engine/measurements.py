@@ -80,8 +80,7 @@ class Measurements:
         """Run one step of the work."""
         if not self.has_work:
             return
-        if self._rechecks_threads and not self._is_answerable:
-            self._rechecks_threads = self._measure_threads()
+        if self._rechecks_threads and not self._is_answerable and self._measure_threads():
             return
         command = self._waiting[0] if self._waiting else self._incomplete or self._race_command
         assert command is not None  # there is work
@@ -144,9 +143,10 @@ class Measurements:
         """Run a piece of measuring threads; calibrate again if another number is fastest now.
 
         Returns:
-            Whether pieces are left.
+            Whether there was one.
         """
-        if not self._model.threads_are_due:
+        self._rechecks_threads = self._model.threads_are_due
+        if not self._rechecks_threads:
             return False
         try:
             if self._model.measure_threads():
@@ -154,9 +154,9 @@ class Measurements:
                 if self._calibrated is not None and not self._waiting:
                     self.wait(replace(self._calibrated, is_anew=False))
         except OutOfMemoryError:
+            self._rechecks_threads = False
             log.info("no free rows to measure numbers of threads")
-            return False
-        return self._model.threads_are_due
+        return True
 
     def race(self, command: Race) -> None:
         """Send the known speeds of the drafters, or begin to measure them.
