@@ -225,7 +225,7 @@ def _vector_numbers(block: BlockTensors) -> int:
 def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
     """Bytes of an adapter that isn't merged into the weights."""
     numbers = 0
-    for part in unmerged_parts(config, adapter):
+    for part in unmerged_parts(config, adapter, formats.keeps_blocks):
         pairs = [(piece, adapter.pairs.get(piece.name)) for piece in part.pieces]
         numbers += part.columns * adapter.inner(part)
         numbers += sum(piece.rows * pair.rank for piece, pair in pairs if pair is not None)
@@ -234,7 +234,8 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
 
 def adapter_scratch_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
     """Bytes of the widest activation between the two matrices of an adapter."""
-    inner = max((adapter.inner(part) for part in unmerged_parts(config, adapter)), default=0)
+    unmerged = unmerged_parts(config, adapter, formats.keeps_blocks)
+    inner = max(map(adapter.inner, unmerged), default=0)
     return chunk_rows(formats.device) * inner * max(4, _ITEMSIZE[formats.compute])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import torch
@@ -20,15 +21,15 @@ from medusa_core.models.blocks.tensors import LinearSpec, TensorRows
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
-from medusa_core.models.lora.adapter_shape import is_unmerged
+from medusa_core.models.lora.adapter_shape import is_quantized, is_unmerged
 from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
-from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.choice import PartFormats, dense_format_of
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.row_order import gather_rows
-from medusa_core.models.stored import stored_as
+from medusa_core.models.stored import StoredSpec, stored_as
 from medusa_core.models.token_table import FileTable, HeldTable, TokenTable
 
 Keep = Callable[[str, Tensor], None]
@@ -219,7 +220,7 @@ class CheckpointWeights(WeightReader):
     ) -> QuantLinear:
         """Make the layer, with an unmerged LoRA if its weights are quantized in the files."""
         layer = super()._built(part, spec, tensors, bias)
-        if self._adapter is None or not is_unmerged(self._config, part):
+        if self._adapter is None or not self._is_unmerged(part):
             return layer
         return self._adapter.add_to(part, layer, self._precision)
 
@@ -230,7 +231,7 @@ class CheckpointWeights(WeightReader):
         heads, stored = self._config.head_rows, stored_as(self._checkpoint, part)
         if stored is not None:
             self._check_mergeable(part)
-            spec, tensors = stored.read(self._checkpoint, part, self._config, self._formats)
+            spec, tensors = self._stored(stored, part, wanted)
         else:
             spec = self._formats.fitting_linear(part, wanted)
             weight = gather_rows(part.pieces, heads, lambda one: self._matrix(one, part.columns))
@@ -245,11 +246,35 @@ class CheckpointWeights(WeightReader):
         self._keep(f"{part.name}/{spec.name}/bias", bias)
         return spec, tensors, bias
 
+    def _stored(
+        self, stored: StoredSpec, part: LinearSpec, wanted: QuantSpec
+    ) -> tuple[QuantSpec, dict[str, Tensor]]:
+        """Read a layer that is quantized in its files.
+
+        If it is quantized anew, a LoRA is merged into its numbers before.
+        """
+        formats, adapter = self._formats, self._adapter
+        if adapter is None or not adapter.shape.changes(part) or self._is_unmerged(part):
+            return stored.read(self._checkpoint, part, self._config, formats)
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        dense = dense_format_of(str(wide).removeprefix("torch."))
+        as_numbers = replace(
+            formats, linears=dense, lm_head=dense, compute=dense.compute[0], device="cpu"
+        )
+        _, tensors = stored.read(self._checkpoint, part, self._config, as_numbers)
+        merged = adapter.merged_into(part, tensors["weight"], self._precision.compute)
+        spec = formats.fitting_linear(part, wanted)
+        return spec, spec.quantize(merged.to(self._precision.device))
+
+    def _is_unmerged(self, part: LinearSpec) -> bool:
+        """Whether the LoRA is added to a layer's outputs."""
+        return is_unmerged(self._config, part, self._formats.keeps_blocks)
+
     def _matrix(self, piece: TensorRows, columns: int) -> Tensor:
         """Read the tensor of a piece, with the LoRA merged into it."""
         name, shape = f"{piece.name}.weight", (piece.tensor_rows, columns)
         compute, adapter = self._precision.compute, self._adapter
-        unmerged = is_unmerged(self._config, LinearSpec("", (piece,), columns))
+        unmerged = self._is_unmerged(LinearSpec("", (piece,), columns))
         if adapter is None or piece.name not in adapter.shape.pairs or unmerged:
             return self._checkpoint.tensor(name, shape, compute)
         wide = torch.promote_types(compute, torch.float32)
@@ -258,7 +283,7 @@ class CheckpointWeights(WeightReader):
     def _check_mergeable(self, part: LinearSpec) -> None:
         """Refuse a LoRA that would have to be merged into quantized weights."""
         changes = self._adapter is not None and self._adapter.shape.changes(part)
-        if changes and not is_unmerged(self._config, part):
+        if changes and not is_quantized(self._config, part):
             raise AdapterError(
                 tr(
                     "{0} is quantized, though config.json doesn't say so: no adapter can be added.",

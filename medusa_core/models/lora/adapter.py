@@ -90,6 +90,22 @@ class Adapter:
             merged_rows.copy_(torch.addmm(weight_rows.double(), b_rows, a))
         return merged
 
+    def merged_into(self, part: LinearSpec, numbers: Tensor, dtype: torch.dtype) -> Tensor:
+        """Merge the LoRA into dequantized weights of a layer whose rows are gathered.
+
+        Args:
+            part: Description of the layer.
+            numbers: [rows, columns]
+            dtype: Dtype of the result.
+        """
+        down, ups = self._stacked(part, torch.float64)
+        merged = numbers.double()
+        for up in ups:
+            inner = up.matrix.shape[1]
+            rows = merged[up.first : up.first + len(up.matrix)]
+            rows.addmm_(up.matrix, down[up.start : up.start + inner])
+        return merged.to(dtype)
+
     def add_to(self, part: LinearSpec, base: QuantLinear, precision: Precision) -> QuantLinear:
         """Return a layer to whose outputs the LoRA is added.
 
@@ -100,16 +116,26 @@ class Adapter:
         if not self.shape.changes(part):
             return base
         wide = torch.promote_types(precision.compute, torch.float32)
+        down, ups = self._stacked(part, wide)
 
         def placed(matrix: Tensor) -> Tensor:
             """Move a LoRA matrix to the layer's device and compute dtype."""
             return matrix.to(precision.device, precision.compute).contiguous()
 
+        return adapted_linear(
+            base, placed(down), [up._replace(matrix=placed(up.matrix)) for up in ups]
+        )
+
+    def _stacked(self, part: LinearSpec, dtype: torch.dtype) -> tuple[Tensor, list[Up]]:
+        """Read A of all pieces of a layer, concatenated, and each piece's scaled B.
+
+        Rows and columns are in the order of weights that are quantized in their files.
+        """
         factors: dict[str, tuple[Tensor, Tensor]] = {}
         starts, rank = {}, 0
         for piece in part.pieces:
             if piece.name in self.shape.pairs and piece.name not in factors:
-                a, b = self.factors(piece.name, wide)
+                a, b = self.factors(piece.name, dtype)
                 a = a if part.grouped_heads is None else strided_by_group(a, part.grouped_heads)
                 factors[piece.name], starts[piece.name] = (a, b), rank
                 rank += len(a)
@@ -117,6 +143,6 @@ class Adapter:
         for piece in part.pieces:
             if piece.name in factors:
                 rows = rows_of(piece, factors[piece.name][1], self._heads)
-                ups.append(Up(placed(rows), starts[piece.name], first_row))
+                ups.append(Up(rows, starts[piece.name], first_row))
             first_row += piece.rows
-        return adapted_linear(base, placed(torch.cat([a for a, _ in factors.values()])), ups)
+        return torch.cat([a for a, _ in factors.values()]), ups

@@ -122,11 +122,22 @@ def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG_NAME).is_file()
 
 
-def is_unmerged(config: ModelConfig, part: LinearSpec) -> bool:
-    """Whether a LoRA is added to a layer's outputs, because the layer is quantized in its files.
+def is_unmerged(config: ModelConfig, part: LinearSpec, keeps_blocks: bool) -> bool:
+    """Whether a LoRA is added to a layer's outputs, because the layer keeps its files' blocks.
 
-    Otherwise it is merged into the weights while they are read.
+    Otherwise it is merged into the weights before they are quantized. Blocks aren't quantized
+    again for it: in 4 bits that costs more than most adapters change (docs/performance.md).
+
+    Args:
+        config: The model's configuration.
+        part: The layer.
+        keeps_blocks: As in `PartFormats`.
     """
+    return keeps_blocks and is_quantized(config, part)
+
+
+def is_quantized(config: ModelConfig, part: LinearSpec) -> bool:
+    """Whether the configuration says that a layer is quantized in the model's files."""
     if not config.quantization:
         return False
     return any(config.stored_type(f"{piece.name}.weight") for piece in part.pieces)
@@ -138,11 +149,14 @@ def linear_parts(config: ModelConfig) -> Iterator[LinearSpec]:
         yield from block_tensors(config, index).linears
 
 
-def unmerged_parts(config: ModelConfig, shape: AdapterShape) -> Iterator[LinearSpec]:
-    """Yield the linear layers to whose outputs a LoRA is added."""
-    if shape.pairs and config.quantization:
-        parts = linear_parts(config)
-        yield from (part for part in parts if shape.changes(part) and is_unmerged(config, part))
+def unmerged_parts(
+    config: ModelConfig, shape: AdapterShape, keeps_blocks: bool
+) -> Iterator[LinearSpec]:
+    """Yield the linear layers to whose outputs a LoRA is added; see `is_unmerged`."""
+    if shape.pairs and config.quantization and keeps_blocks:
+        for part in linear_parts(config):
+            if shape.changes(part) and is_unmerged(config, part, keeps_blocks):
+                yield part
 
 
 def _layers(config: ModelConfig) -> dict[str, tuple[int, int]]:

@@ -192,6 +192,23 @@ def test_an_unmerged_adapter_beside_quantized_weights_adds_its_product(
     assert error < 0.2 * (scores(packed, "").double() - wanted).std()
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_an_adapter_is_merged_before_stored_weights_are_quantized_anew(
+    way: str, packed_pair: PackedPair
+) -> None:
+    packed, lora, summed = packed_pair(way)
+    merged = scores(packed, "float64", lora, formats=WeightFormats("fp64"))
+    assert torch.allclose(merged, scores(summed, "float64"), rtol=0, atol=1e-4)
+    options = LoadOptions("float32", "cpu", formats=WeightFormats("q4"))
+    plain = load_target(packed, options=options)
+    target = load_target(packed, options=replace(options, adapter_dir=lora))
+    assert target.plan.weights_bytes == plain.plan.weights_bytes, "it takes no memory"
+    assert target.weights_bytes == plain.weights_bytes
+    of_sum = load_target(summed, options=options)
+    error = (plain_scores(target, IDS) - plain_scores(of_sum, IDS)).std()
+    assert error < 0.1 * (plain_scores(plain, IDS) - plain_scores(of_sum, IDS)).std()
+
+
 @pytest.mark.parametrize("name", LORAS)
 def test_an_unmerged_adapter_equals_a_merged_one(name: str, model: Path, tmp_path: Path) -> None:
     added = lora_for(model, tmp_path, LORAS[name])
