@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +22,18 @@ from medusa_core.cli.load_arguments import (
 from medusa_core.cli.program import check_first, log_to_stderr
 from medusa_core.errors import TrainingError
 from medusa_core.system.resources import demo_model_dir
+from medusa_core.system.user_folders import places
 
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
     from medusa_core.system.jobs.heads_gain import HeadsGain
+    from medusa_core.training.ngrams import CountedTexts
+    from medusa_core.training.phrase_counts import PhraseRecipe
 
 log = logging.getLogger(__name__)
 
+_IDLE = 19  # lowest priority
+_CONTEXT, _SESSIONS = 512, 16  # longest prompt, and answers at once, of --own-answers
 _PROGRESS = "medusa_core.training"  # package whose progress is logged
 
 
@@ -99,14 +105,31 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         nargs="+",
-        required=True,
         metavar="FILE",
         help="texts, JSON lines of messages or texts, or folders of them",
     )
     parser.add_argument(
+        "--own-answers",
+        type=int,
+        metavar="N",
+        help="instead: let the model answer N bundled prompts, while nothing else needs the "
+        "processor; the same command goes on after a Ctrl-C",
+    )
+    parser.add_argument(
+        "--max-new-tokens",
+        type=int,
+        default=192,
+        help="longest answer with --own-answers (default: %(default)s)",
+    )
+    parser.add_argument(
         "--model", type=Path, help="folder or GGUF file of the model (default: the shipped one)"
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the table")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder for the table (default with --own-answers: among the program's own files, "
+        "where the model finds it by itself)",
+    )
     parser.add_argument(
         "--most-tokens",
         type=int,
@@ -124,22 +147,69 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
 def run_ngrams(args: argparse.Namespace) -> int:
     """Build a phrase table from texts."""
     log_to_stderr(_PROGRESS)
-    from medusa_core.training.ngrams import MOST_MIXED, count_texts, save_table
+    from medusa_core.training.ngrams import MOST_MIXED, save_table
     from medusa_core.training.phrase_counts import PhraseRecipe
-    from medusa_core.training.texts import read_texts
 
     if min(args.most_tokens, args.most_contexts) < 1:
         raise TrainingError("A table of nothing makes no sense.", "Choose bounds of 1 or more.")
+    if (args.data is None) == (args.own_answers is None):
+        raise TrainingError(
+            "A table is counted in texts or in the model's own answers.",
+            "Name texts with --data, or a number of answers with --own-answers.",
+        )
     recipe = PhraseRecipe(most_contexts=args.most_contexts, most_mixed=MOST_MIXED)
-    model_dir = args.model or demo_model_dir()
-    found = count_texts(model_dir, read_texts(args.data), recipe, args.most_tokens)
-    num_bytes = save_table(found.phrases, args.out)
+    out, found = (_count_answers if args.data is None else _count_texts)(args, recipe)
+    num_bytes = save_table(found.phrases, out)
     rest = "" if found.is_whole else "; the rest was left out (--most-tokens)"
     print(
-        f"made: {args.out}, {len(found.phrases):,} contexts, {num_bytes:,} bytes, of "
+        f"made: {out}, {len(found.phrases):,} contexts, {num_bytes:,} bytes, of "
         f"{found.num_tokens:,} tokens in {found.num_texts:,} texts{rest}"
     )
     return 0
+
+
+def _count_texts(args: argparse.Namespace, recipe: PhraseRecipe) -> tuple[Path, CountedTexts]:
+    """Count the texts of --data; returns the folder for the table, too.
+
+    Raises:
+        TrainingError: No folder is named, or the texts can't be read.
+    """
+    from medusa_core.training.ngrams import count_texts
+    from medusa_core.training.texts import read_texts
+
+    if args.out is None:
+        raise TrainingError("There is no folder for the table.", "Name one with --out.")
+    model_dir = args.model or demo_model_dir()
+    return args.out, count_texts(model_dir, read_texts(args.data), recipe, args.most_tokens)
+
+
+def _count_answers(args: argparse.Namespace, recipe: PhraseRecipe) -> tuple[Path, CountedTexts]:
+    """Let the model answer, and count its answers; returns the folder for the table, too.
+
+    Raises:
+        TrainingError: A number makes no sense, or the folder can't be written.
+    """
+    from medusa_core.loading.load import load_target
+    from medusa_core.messages import LoadOptions
+    from medusa_core.speculation.tuning.threads import choose_threads
+    from medusa_core.training.ngrams import ANSWERS_FILE, answer_prompts, count_answers
+
+    if min(args.own_answers, args.max_new_tokens) < 1:
+        raise TrainingError("A table of nothing makes no sense.", "Choose bounds of 1 or more.")
+    if hasattr(os, "nice"):
+        os.nice(_IDLE)
+    options = LoadOptions(
+        context_tokens=_CONTEXT + args.max_new_tokens,
+        sessions=_SESSIONS,
+        datastore_dir=places().learned,
+    )
+    target = load_target(args.model or demo_model_dir(), None, options)
+    choose_threads(target, os.cpu_count() or 1)
+    assert target.learned is not None  # by the options
+    out = args.out or target.learned.table_dir
+    target.learned.close()
+    texts = answer_prompts(target, args.own_answers, args.max_new_tokens, out / ANSWERS_FILE)
+    return out, count_answers(texts, recipe)
 
 
 def run_heads(args: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
-from medusa_core.models.datastore.folder import model_key, store_of
+from medusa_core.models.datastore.folder import model_key, own_table_dir, store_of
 from medusa_core.models.datastore.folder_texts import FolderTexts
 from medusa_core.models.datastore.phrases import (
     PhraseTable,
@@ -105,6 +105,9 @@ def load_target(
             runner.tap(heads.taps)
             heads.reserve(options.sessions * whole_rows(config.context_tokens))
         assistant = None if draft is None else _load_draft_model(draft, options, config, report)
+        key = ""
+        if options.datastore_dir is not None:
+            key = model_key(parts.weight_files, files.tokenizer.pieces)
         release_headers()
         log.info("loaded %s as %s on %s", parts.title, formats.linears.name, precision.device)
         return Target(
@@ -123,11 +126,11 @@ def load_target(
             shared_weights=shared_weights,
             heads=heads,
             trees=trees,
-            phrases=planned.phrases,
+            phrases=planned.phrases or _own_phrases(options, config, key),
             num_parameters=num_parameters,
             weights_bytes=decoder.nbytes + runner.buffer_bytes,
             assistant=assistant,
-            learned=_learned(options, config, parts.weight_files, files.tokenizer),
+            learned=_learned(options, config, key),
             folder_texts=_folder_texts(options, config, files.tokenizer),
         )
 
@@ -272,14 +275,22 @@ def _load_draft_model(
     return load_target(files, None, draft_options, report)
 
 
-def _learned(
-    options: LoadOptions, config: ModelConfig, files: frozenset[Path], tokenizer: Tokenizer
-) -> EarlierAnswers | None:
+def _learned(options: LoadOptions, config: ModelConfig, key: str) -> EarlierAnswers | None:
     """The datastore of earlier answers of this model; None if they aren't kept."""
     if options.datastore_dir is None:
         return None
-    key = model_key(files, tokenizer.pieces)
     return EarlierAnswers(store_of(options.datastore_dir, key), config.vocab_size)
+
+
+def _own_phrases(options: LoadOptions, config: ModelConfig, key: str) -> PhraseTable | None:
+    """The table of the model's answers to bundled prompts; None if none was made."""
+    if options.datastore_dir is None:
+        return None
+    try:
+        return read_phrases(own_table_dir(options.datastore_dir, key), config.vocab_size)
+    except ModelError as error:  # the user didn't name it
+        log.warning("%s", error.message)
+        return None
 
 
 def _folder_texts(

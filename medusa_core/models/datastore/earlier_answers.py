@@ -10,8 +10,10 @@ import logging
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 from medusa_core.errors import MedusaError
+from medusa_core.models.datastore.folder import own_table_dir
 from medusa_core.models.datastore.follower_stats import FollowerStats
 from medusa_core.models.datastore.store import AnswerStore, AnswerText
 from medusa_core.models.datastore.suffix_array import DEPTH, SuffixArray
@@ -83,6 +85,11 @@ class EarlierAnswers:
         self._max_tokens = max_tokens
         self._used: set[int] = set()
         self.refresh()
+
+    @property
+    def table_dir(self) -> Path:
+        """Folder of the phrase table of the model's answers to bundled prompts."""
+        return own_table_dir(self._store.path.parent, self._store.path.stem)
 
     def refresh(self) -> None:
         """Add and remove answers that other processes added or removed."""

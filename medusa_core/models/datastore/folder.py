@@ -44,6 +44,11 @@ def store_of(folder: Path, key: str) -> AnswerStore:
     return AnswerStore(folder / f"{key}{SUFFIX}")
 
 
+def own_table_dir(folder: Path, key: str) -> Path:
+    """Return the folder of the phrase table of a model's own answers to bundled prompts."""
+    return folder / f"{key}-phrases"
+
+
 def forget_answers(folder: Path, conversation_ids: Collection[str] | None = None) -> None:
     """Delete the answers of conversations; a loaded model forgets them before its next answer.
 

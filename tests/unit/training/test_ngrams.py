@@ -2,15 +2,18 @@
 
 import argparse
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from medusa_core.cli.train import add_train_arguments
 from medusa_core.errors import MedusaError, TrainingError
 from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.datastore.phrases import (
     FILE,
@@ -19,6 +22,9 @@ from medusa_core.models.datastore.phrases import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.system.resources import demo_model_dir
+from medusa_core.system.user_folders import places
+from medusa_core.training import ngrams
+from medusa_core.training.answers import TrainingQuestion, own_answers
 from medusa_core.training.ngrams import count_texts
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from medusa_core.training.texts import _PART_CHARS, read_texts
@@ -158,3 +164,47 @@ def test_a_trained_table_drafts_and_doesnt_change_the_text(
     assert drafted.token_ids == plain.token_ids
     # It has read this very answer.
     assert drafted.done.num_steps < plain.done.num_steps / 3
+
+
+def numbers_in(file: Path) -> set[int]:
+    """Return the numbers of the questions whose answers a file holds."""
+    return {number for number, answered in ngrams._read_answers(file).items() if answered.token_ids}
+
+
+def test_a_model_drafts_from_a_table_of_its_own_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table is made by a run that goes on after the first, and found without being named."""
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    model = write_tiny(tmp_path / "m", TinySpec())
+    asked = ("ngrams", "--model", model, "--max-new-tokens", 24, "--own-answers")
+    answered: list[int] = []
+
+    def answer(target: Target, questions: Sequence[TrainingQuestion], *rest: Any) -> Iterator[Any]:
+        answered.extend(question.number for question in questions)
+        yield from own_answers(target, questions, *rest)
+
+    monkeypatch.setattr(ngrams, "own_answers", answer)
+    assert run(*asked, 3) == 0
+    (file,) = places().learned.glob(f"*/{ngrams.ANSWERS_FILE}")
+    kept = numbers_in(file)
+    with file.open("a") as cut_off:
+        cut_off.write("[99, 8, [1, 2")
+    answered.clear()
+    assert run(*asked, 6) == 0
+    assert not kept & set(answered), "those of the first run are kept"
+    assert numbers_in(file) >= kept | {3, 4, 5}
+    assert f"in {len(numbers_in(file))} texts" in capsys.readouterr().out
+    options = LoadOptions(datastore_dir=places().learned)
+    assert load_target(model, options=options).phrases is not None
+    assert load_target(model, options=LoadOptions()).phrases is None
+    (file.parent / FILE).write_bytes(b"damaged")
+    assert load_target(model, options=options).phrases is None
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--data", "x", "--own-answers", 3), ("--data", "x"), ("--own-answers", 0)]
+)
+def test_a_table_of_nothing_is_refused(words: tuple[object, ...]) -> None:
+    with pytest.raises(TrainingError):
+        run("ngrams", *words)
