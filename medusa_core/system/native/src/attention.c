@@ -13,6 +13,9 @@ enum { TILE_ROWS = 6 };
 #else
 enum { TILE_ROWS = 5 };
 #endif
+/* Of Q8_0 a task has up to four such tiles: they share the keys and values that it dequantizes, some slots
+   at a time, as float32. There are still enough tasks for a few threads. */
+enum { MAX_TASK_ROWS = 4 * TILE_ROWS, MIN_TASKS = 4, DEQUANTIZED_SLOTS = 8 * LANES };
 #if defined(__AVX512F__)
 #define VECTORS(rows) ((rows) <= 2 ? 8 : 4)
 #define PANEL_VECTORS(rows) 2 /* of Q8_0: a block of values has two */
@@ -55,10 +58,11 @@ typedef struct {
     int64_t stride;
 } PackedRows;
 
-/* Rows of sums, `stride` floats apart. */
+/* Rows of sums, `stride` floats apart; `is_new`: they start at 0, whatever the memory holds. */
 typedef struct {
     float *to;
     int64_t stride;
+    int is_new;
 } Sums;
 
 static int32_t padded(int32_t count) { return (count + LANES - 1) / LANES * LANES; }
@@ -73,7 +77,8 @@ INLINE void tile(const Matrix *matrix, int32_t vector, PackedRows x, Sums sums, 
     int32_t size = input_words(is_bf16), depth = matrix->depth;
     float *to = sums.to + vector * LANES;
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) total[r][v] = load(to + r * sums.stride + v * LANES);
+        for (int v = 0; v < vectors; v++)
+            total[r][v] = sums.is_new ? (Lanes){0} : load(to + r * sums.stride + v * LANES);
     for (int32_t k = 0; k < depth; k++) {
         Words taken[MAX_VECTORS];
         for (int v = 0; v < vectors; v++) taken[v] = load_words(words + k * word_stride + v * vector_stride);
@@ -206,22 +211,62 @@ static void multiply_panels(const Panels *panels, PackedRows x, Sums sums, int32
 #undef CASE
 }
 
+/* multiply() for all rows of a task. */
+static void multiply_rows(const Matrix *matrix, PackedRows x, Sums sums, int32_t rows) {
+    for (int32_t r = 0; r < rows; r += TILE_ROWS) {
+        PackedRows from = {x.words + r * x.stride, x.stride};
+        Sums to = {sums.to + r * sums.stride, sums.stride, sums.is_new};
+        multiply(matrix, from, to, rows - r < TILE_ROWS ? rows - r : TILE_ROWS);
+    }
+}
+
+/* Dequantize the keys of some slots from the start of a panel on, in panels again. */
+static Matrix dequantize_keys(const uint32_t *panel, int32_t head_dim, int32_t slots, float *to) {
+    int32_t panels = (slots + LANES - 1) / LANES;
+    Matrix keys = {(uint32_t *)to, LANES, (int64_t)head_dim * LANES, head_dim, panels, 0};
+    for (int32_t p = 0; p < panels; p++, panel += panel_words(head_dim))
+        for (int32_t i = 0; i < head_dim; i += 4, to += 4 * LANES) {
+            Words words = load_words(panel + i / 4 * LANES);
+            Lanes scales = panel_scales(panel, head_dim, i / BLOCK);
+            for (int d = 0; d < 4; d++) store(to + d * LANES, key_codes(words, d) * scales);
+        }
+    return keys;
+}
+
+/* Dequantize the values of some slots of a panel from its slot `first` on. */
+INLINE void dequantize_panel(const uint32_t *panel, int32_t head_dim, int32_t first, int32_t slots,
+                             float *to) {
+    const int8_t *codes = (const int8_t *)panel + first * head_dim;
+    for (int32_t i = 0; i < head_dim; i += LANES) {
+        float scales[LANES];
+        store(scales, panel_scales(panel, head_dim, i / BLOCK));
+        for (int32_t s = 0; s < slots; s++)
+            store(to + s * head_dim + i, value_codes(codes + s * head_dim + i) * scales[first + s]);
+    }
+}
+
+static Matrix dequantize_values(const uint32_t *panel, int32_t head_dim, int32_t slots, float *to) {
+    for (int32_t s = 0; s < slots; s += LANES, panel += panel_words(head_dim))
+        dequantize_panel(panel, head_dim, 0, slots - s < LANES ? slots - s : LANES, to + s * head_dim);
+    return (Matrix){(uint32_t *)to, head_dim, LANES, slots, head_dim / LANES, 0};
+}
+
 /* A task: some rows of the query heads that share a KV head. */
 typedef struct {
     int32_t rows, kv_head, end; /* rows of the pass from `end` on are attended to by none */
-    int32_t row[TILE_ROWS], head[TILE_ROWS];
-    int32_t begin[TILE_ROWS], counts[TILE_ROWS]; /* range of positions that each attends to */
+    int32_t row[MAX_TASK_ROWS], head[MAX_TASK_ROWS];
+    int32_t begin[MAX_TASK_ROWS], counts[MAX_TASK_ROWS]; /* range of positions that each attends to */
     int32_t start;                               /* lowest of these, rounded down to LANES */
-    int32_t *path[TILE_ROWS]; /* slots of its ancestors and itself */
+    int32_t *path[MAX_TASK_ROWS]; /* slots of its ancestors and itself */
     int64_t scores_stride;
-    float *scores, *sums;
+    float *scores, *sums, *dequantized;
     uint32_t *q, *gathered;
-    float totals[TILE_ROWS];
+    float totals[MAX_TASK_ROWS];
 } TaskRows;
 
 int64_t attention_scratch(int32_t head_dim, int32_t num_committed, int32_t rows) {
-    int64_t slots = padded(rows), gathered = (int64_t)(rows + 2) * head_dim;
-    return TILE_ROWS * (padded(num_committed + rows) + slots + 2 * head_dim) + gathered;
+    int64_t slots = padded(rows), copied = (int64_t)(rows + 2 + DEQUANTIZED_SLOTS) * head_dim;
+    return MAX_TASK_ROWS * (padded(num_committed + rows) + slots + 2 * head_dim) + copied;
 }
 
 /* Slots of a row and its ancestors, by position. */
@@ -240,9 +285,14 @@ static int32_t first_attended(const Attention *attention, int32_t count) {
     return window > 0 && count > window ? count - window : 0;
 }
 
+/* Tasks of a KV head. */
 static int32_t blocks_of(const Job *job) {
     int32_t queries = (job->tree->num_rows - job->first) * group_of(job);
-    return (queries + TILE_ROWS - 1) / TILE_ROWS;
+    int32_t tiles = (queries + TILE_ROWS - 1) / TILE_ROWS;
+    if (job->cache->type != Q8_0) return tiles;
+    int32_t blocks = (queries + MAX_TASK_ROWS - 1) / MAX_TASK_ROWS;
+    while (blocks < tiles && blocks * job->layer_cache->num_kv_heads < MIN_TASKS) blocks++;
+    return blocks;
 }
 
 static void carve_task(const Job *job, int32_t index, int32_t worker, TaskRows *part) {
@@ -255,10 +305,11 @@ static void carve_task(const Job *job, int32_t index, int32_t worker, TaskRows *
     part->end = job->first + (int32_t)((to - 1) / group) + 1;
     part->scores_stride = padded(tree->num_committed + tree->num_rows);
     part->scores = job->scratch + worker * job->scratch_size;
-    part->sums = part->scores + TILE_ROWS * part->scores_stride;
-    part->q = (uint32_t *)part->sums + TILE_ROWS * head_dim;
-    int32_t *paths = (int32_t *)part->q + TILE_ROWS * head_dim;
-    part->gathered = (uint32_t *)paths + TILE_ROWS * padded(tree->num_rows);
+    part->sums = part->scores + MAX_TASK_ROWS * part->scores_stride;
+    part->q = (uint32_t *)part->sums + MAX_TASK_ROWS * head_dim;
+    int32_t *paths = (int32_t *)part->q + MAX_TASK_ROWS * head_dim;
+    part->dequantized = (float *)paths + MAX_TASK_ROWS * padded(tree->num_rows);
+    part->gathered = (uint32_t *)part->dequantized + DEQUANTIZED_SLOTS * head_dim;
     part->start = part->end + tree->num_committed;
     for (int32_t r = 0; r < part->rows; r++) {
         part->row[r] = job->first + (int32_t)((from + r) / group);
@@ -270,6 +321,13 @@ static void carve_task(const Job *job, int32_t index, int32_t worker, TaskRows *
         path_of(tree, part->row[r], part->path[r]);
     }
     part->start = part->start / LANES * LANES;
+}
+
+/* Where the slots from `at` on end that are multiplied together. */
+static int32_t piece_end(const Cache *cache, Slots slots, int32_t rows, int32_t at, int32_t end) {
+    int32_t is_dequantized = cache->type == Q8_0 && rows > TILE_ROWS;
+    if (is_dequantized && end > at + DEQUANTIZED_SLOTS) end = at + DEQUANTIZED_SLOTS;
+    return slots.end < end ? (int32_t)slots.end : end;
 }
 
 /* Compute the scores of all slots from `start` on, then bring those that a row attends to into the order of
@@ -285,19 +343,18 @@ static void score(const Job *job, const TaskRows *part) {
         for (int32_t i = 0; i < head_dim; i += LANES) to += pack_words(load(q + i), to, is_bf16);
     }
     int32_t end = start + padded(length + part->end - start);
-    for (int32_t r = 0; r < part->rows; r++)
-        for (int32_t i = start; i < end; i += LANES)
-            store(part->scores + r * part->scores_stride + i, (Lanes){0});
     for (int32_t at = start; at < end;) {
         Slots slots = keys_from(cache, job->layer, part->kv_head, at);
-        int32_t stop = slots.end < end ? (int32_t)slots.end : end;
+        int32_t stop = piece_end(cache, slots, part->rows, at, end);
         PackedRows q = {part->q, head_dim};
-        Sums sums = {part->scores + at, part->scores_stride};
-        if (cache->type == Q8_0) {
+        Sums sums = {part->scores + at, part->scores_stride, 1};
+        if (cache->type == Q8_0 && part->rows <= TILE_ROWS) {
             multiply_panels(&(Panels){slots.words, head_dim, stop - at}, q, sums, part->rows, 1);
         } else {
             Matrix keys = {slots.words, LANES, (int64_t)words * LANES, words, (stop - at) / LANES, is_bf16};
-            multiply(&keys, q, sums, part->rows);
+            if (cache->type == Q8_0)
+                keys = dequantize_keys(slots.words, head_dim, stop - at, part->dequantized);
+            multiply_rows(&keys, q, sums, part->rows);
         }
         at = stop;
     }
@@ -311,32 +368,47 @@ static void score(const Job *job, const TaskRows *part) {
     }
 }
 
+/* Pack 16 numbers for add(), of which none is subnormal; else like pack_words(). */
+INLINE int32_t pack_weights(Lanes numbers, uint32_t *to, int is_bf16) {
+#if HAS_BF16_DOT
+    if (is_bf16) {
+        __m256bh halves = _mm512_cvtneps_pbh((__m512)numbers);
+        __builtin_memcpy(to, &halves, sizeof halves);
+        return LANES / 2;
+    }
+#endif
+    return pack_words(numbers, to, is_bf16);
+}
+
+/* Largest of the scores. Four maxima take turns, as each comparison waits for the one before. */
+INLINE float largest_score(const float *scores, int32_t count) {
+    Lanes maxima[4];
+    int32_t i = LANES;
+    for (int m = 0; m < 4; m++) maxima[m] = load(scores);
+    for (; i + 4 * LANES <= count; i += 4 * LANES)
+        for (int m = 0; m < 4; m++) maxima[m] = larger_number(maxima[m], load(scores + i + m * LANES));
+    for (; i < count; i += LANES) maxima[0] = larger_number(maxima[0], load(scores + i));
+    return largest(larger_number(larger_number(maxima[0], maxima[1]), larger_number(maxima[2], maxima[3])));
+}
+
 /* Softmax without the division: scores from `begin` on become e^(score − maximum), those from `start` to it
-   0, and their sum with the sink's is returned. As scores are in the order of positions, the sum has the
-   order of plain decoding. */
-INLINE float exp_scores(float *scores, int32_t start, int32_t begin, int32_t count, const float *sink) {
+   0, packed as weights of values at `packed`, which may be `scores` or before; their sum with the sink's is
+   returned. As scores are in the order of positions, the sum has the order of plain
+   decoding. */
+INLINE float exp_scores(float *scores, int32_t begin, int32_t count, const float *sink, uint32_t *packed,
+                        int is_bf16) {
     int32_t end = padded(count);
-    for (int32_t i = start; i < begin; i++) scores[i] = -__builtin_inff();
+    for (int32_t i = 0; i < begin; i++) scores[i] = -__builtin_inff();
     for (int32_t i = count; i < end; i++) scores[i] = -__builtin_inff();
-    Lanes maxima = load(scores + start);
-    for (int32_t i = start + LANES; i < end; i += LANES) maxima = larger(maxima, load(scores + i));
-    Lanes top = all(largest(maxima));
+    Lanes top = all(largest_score(scores, end));
     if (sink != NULL) top = larger(top, all(*sink));
     Lanes total = {0};
-    for (int32_t i = start; i < end; i += LANES) {
+    for (int32_t i = 0; i < end; i += LANES) {
         Lanes weight = exponential(load(scores + i) - top);
-        store(scores + i, weight);
+        packed += pack_weights(weight, packed, is_bf16);
         total += weight;
     }
     return sum(total) + (sink == NULL ? 0.0f : exponential(all(*sink) - top)[0]);
-}
-
-/* Dequantize the value of a slot. */
-static void copy_codes(const uint32_t *values, int32_t head_dim, int64_t slot, float *to) {
-    const uint32_t *panel = values + slot / LANES * panel_words(head_dim);
-    const int8_t *codes = (const int8_t *)panel + slot % LANES * head_dim;
-    for (int32_t i = 0; i < head_dim; i += LANES)
-        store(to + i, value_codes(codes + i) * panel_scales(panel, head_dim, i / BLOCK)[slot % LANES]);
 }
 
 /* Copy the values of a row from a position on as they would be stored if the row were committed. */
@@ -352,7 +424,9 @@ static Matrix gather(const Job *job, const TaskRows *part, int32_t row, int32_t 
     for (int32_t place = from; place < count; place++) {
         int32_t slot = place < length ? place : part->path[row][place - length];
         if (cache->type == Q8_0) {
-            copy_codes(values, head_dim, slot - own, (float *)part->gathered + (place - from) * head_dim);
+            const uint32_t *panel = values + (slot - own) / LANES * panel_words(head_dim);
+            float *to = (float *)part->gathered + (place - from) * head_dim;
+            dequantize_panel(panel, head_dim, (int32_t)(slot - own) % LANES, 1, to);
             continue;
         }
         const uint32_t *value = values + (slot - own) / size * head_dim;
@@ -394,15 +468,17 @@ static void weigh_values(const Job *job, const TaskRows *part) {
     for (int32_t i = 0; i < part->rows * head_dim; i += LANES) store(part->sums + i, (Lanes){0});
     for (int32_t at = start; at < shared;) { /* sums continue in the same order */
         Slots slots = values_from(cache, job->layer, part->kv_head, at);
-        int32_t stop = slots.end < shared ? (int32_t)slots.end : shared;
+        int32_t stop = piece_end(cache, slots, part->rows, at, shared);
         const uint32_t *from = (const uint32_t *)part->scores + packed_offset(at, is_bf16);
         PackedRows weights = {from, part->scores_stride};
-        Sums sums = {part->sums, head_dim};
-        if (cache->type == Q8_0) {
+        Sums sums = {part->sums, head_dim, 0};
+        if (cache->type == Q8_0 && part->rows <= TILE_ROWS) {
             multiply_panels(&(Panels){slots.words, head_dim, stop - at}, weights, sums, part->rows, 0);
         } else {
             Matrix values = {slots.words, head_dim, LANES, (stop - at) / size, head_dim / LANES, is_bf16};
-            multiply(&values, weights, sums, part->rows);
+            if (cache->type == Q8_0)
+                values = dequantize_values(slots.words, head_dim, stop - at, part->dequantized);
+            multiply_rows(&values, weights, sums, part->rows);
         }
         at = stop;
     }
@@ -411,7 +487,7 @@ static void weigh_values(const Job *job, const TaskRows *part) {
         const uint32_t *of_row = (const uint32_t *)part->scores + r * part->scores_stride;
         PackedRows factors = {of_row + packed_offset(shared, is_bf16), part->scores_stride};
         float *sums = part->sums + r * head_dim;
-        multiply(&rest, factors, (Sums){sums, head_dim}, 1);
+        multiply(&rest, factors, (Sums){sums, head_dim, 0}, 1);
         int64_t place = (int64_t)part->row[r] * job->attention->num_heads + part->head[r];
         float norm = 1.0f / part->totals[r];
         for (int32_t i = 0; i < head_dim; i += LANES)
@@ -424,15 +500,14 @@ static void compute_task(void *context, int32_t index, int32_t worker) {
     TaskRows part;
     carve_task(job, index, worker, &part);
     score(job, &part);
+    int is_bf16 = job->cache->type == BF16;
     for (int32_t r = 0; r < part.rows; r++) {
-        float *scores = part.scores + r * part.scores_stride;
-        int is_bf16 = job->cache->type == BF16;
-        uint32_t *words = (uint32_t *)scores + packed_offset(part.start, is_bf16);
+        float *row = part.scores + r * part.scores_stride, *scores = row + part.start;
+        uint32_t *words = (uint32_t *)row + packed_offset(part.start, is_bf16); /* never ahead of `scores` */
         const float *sink = job->attention->sinks == NULL ? NULL : job->attention->sinks + part.head[r];
-        part.totals[r] = exp_scores(scores, part.start, part.begin[r], part.counts[r], sink);
-        /* In place, never ahead of what is read. */
-        for (int32_t i = part.start; i < part.counts[r]; i += LANES)
-            words += pack_words(load(scores + i), words, is_bf16);
+        int32_t begin = part.begin[r] - part.start, count = part.counts[r] - part.start;
+        part.totals[r] = is_bf16 ? exp_scores(scores, begin, count, sink, words, 1)
+                                 : exp_scores(scores, begin, count, sink, words, 0);
     }
     weigh_values(job, &part);
 }

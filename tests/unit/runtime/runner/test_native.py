@@ -154,6 +154,22 @@ def test_every_cpu_attends_equally_wherever_a_tree_begins(
     assert torch.equal(runner.verify(PlacedTree(TREE, kv)), runner.verify(PlacedTree(TREE, plain)))
 
 
+@each_library
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32 q8_0"])
+def test_many_rows_attend_to_a_long_cache_as_one_row_does(
+    path: Path, dtype: str, load: LoadTarget
+) -> None:
+    """Many rows share dequantized keys and values, a piece of the cache at a time."""
+    model, precision = runner_of(load, "qwen3", dtype)._model, precision_of(load, "qwen3", dtype)
+    runner = NativeRunner(model, precision, NativeDecoder(open_library(path), model))
+    ids = [7 + (5 * i) % 290 for i in range(300)]
+    at_once = runner.extend(ids, runner.new_cache(320))
+    kv = runner.new_cache(320)
+    runner.extend(ids[:250], kv)
+    alone = torch.cat([runner.extend([token_id], kv) for token_id in ids[250:]])
+    assert torch.equal(alone, at_once[250:])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cache_in_8_bits_holds_what_torch_quantizes(name: str, load: LoadTarget) -> None:
     """And attention to it is as right as that of torch's operations."""
