@@ -15,11 +15,14 @@ from torch import Tensor
 from medusa_core.loading.target import Target
 from medusa_core.memory.plan import FIRST_CHUNK_ROWS
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.resident import ROUND_ROWS
 from medusa_core.system import cuda
 
 LIMIT_S = 0.3  # a Cancel takes effect within this time
 _MIN_ROWS = 16  # fewer take a CPU hardly less time
-_GROWS_BELOW = 1 / 3  # of the limit: twice the rows stay well under it
+_TARGET_S = 0.8 * LIMIT_S  # of a chunk: rows of longer contexts take longer
+_MIN_GROWTH = 1.25  # smaller changes would follow noise
+_CLOCK_S = 1e-6  # shortest time that a clock tells from 0
 _FREE_ABOVE = 1 / 5  # of a chunk's time spent waiting: twice the rows then cost less each
 
 
@@ -76,7 +79,9 @@ class Chunks:
         ):  # a chunk takes at least the transfer of the layers
             if num_rows == self.rows and transfer_s >= seconds * _FREE_ABOVE:
                 self.rows = min(self._max_rows, self.rows * 2)
-        elif seconds > LIMIT_S:
-            self.rows = max(_MIN_ROWS, self.rows // 2)
-        elif num_rows == self.rows and seconds <= LIMIT_S * _GROWS_BELOW:
-            self.rows = min(self._max_rows, self.rows * 2)
+            return
+        fitting = int(num_rows * _TARGET_S / max(seconds, _CLOCK_S)) // ROUND_ROWS * ROUND_ROWS
+        if seconds > LIMIT_S:
+            self.rows = max(_MIN_ROWS, self.rows // 2, fitting)
+        elif num_rows == self.rows and fitting >= self.rows * _MIN_GROWTH:
+            self.rows = min(self._max_rows, self.rows * 2, fitting)

@@ -59,10 +59,19 @@ def test_fast_chunks_grow_and_slow_ones_shrink(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert chunks_of(tiny, 1e-5, monkeypatch) == [64, 128, 256, 52]
-    assert chunks_of(tiny, 1e-3, monkeypatch) == [64, *[128] * 3, 52]
-    assert chunks_of(tiny, 3e-3, monkeypatch)[:7] == [64] * 7
+    assert chunks_of(tiny, 1e-3, monkeypatch) == [64, 128, 240, 68]
+    assert chunks_of(tiny, 35e-4, monkeypatch)[:7] == [64] * 7
+    assert chunks_of(tiny, 5e-3, monkeypatch)[:3] == [64, 48, 48]
     assert chunks_of(tiny, 7e-3, monkeypatch)[:3] == [64, 32, 32]
     assert set(chunks_of(tiny, 1.0, monkeypatch)[2:-1]) == {16}
+
+
+def test_chunks_grow_again_after_a_slow_one(tiny: Target) -> None:
+    chunks = Chunks(tiny)
+    chunks.learn(64, 0.9, 0.0)
+    assert chunks.rows == 32
+    chunks.learn(32, 0.12, 0.0)
+    assert chunks.rows == 64
 
 
 class WaitingRunner(TimedRunner):
