@@ -317,3 +317,7 @@ class TrainingError(MedusaError):
 
 class BatchError(MedusaError):
     """A batch that can't start, or write its answers."""
+
+
+class ToolError(MedusaError):
+    """A tool, its server or their settings that can't be used."""

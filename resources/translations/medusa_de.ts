@@ -2804,6 +2804,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Wählen Sie eine Datei mit Gesprächen: eine von hier, die conversations.json von ChatGPT, eine von LM Studio oder Nachrichten in der Form von OpenAIs API.</translation>
     </message>
     <message>
+        <source>Choose a file with {&quot;mcpServers&quot;: {…}}, as Claude Desktop and LM Studio write it.</source>
+        <translation>Wählen Sie eine Datei mit {&quot;mcpServers&quot;: {…}}, wie Claude Desktop und LM Studio sie schreiben.</translation>
+    </message>
+    <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
         <translation>Lassen Sie --experts und --cpu-layers weg, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
@@ -3030,6 +3034,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Make room: below 2 GB downloads pause, and a full disk keeps nothing.</source>
         <translation>Schaffen Sie Platz: Unter 2 GB pausieren Downloads, und auf einem vollen Datenträger bleibt nichts.</translation>
+    </message>
+    <message>
+        <source>Make space, or check who may write there.</source>
+        <translation>Schaffen Sie Platz, oder prüfen Sie, wer dort schreiben darf.</translation>
     </message>
     <message>
         <source>Make space, or choose another folder.</source>
@@ -4134,6 +4142,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The server ended: {0}.</source>
         <translation>Der Server hat sich beendet: {0}.</translation>
+    </message>
+    <message>
+        <source>The server {0} can&apos;t be used: {1}.</source>
+        <translation>Der Server {0} kann nicht benutzt werden: {1}.</translation>
     </message>
     <message>
         <source>The settings can&apos;t be exported: {0}.</source>
@@ -6292,12 +6304,36 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>PyTorch {0} {1}.</translation>
     </message>
     <message>
+        <source>args must be a list of texts</source>
+        <translation>args muss eine Liste von Texten sein</translation>
+    </message>
+    <message>
+        <source>it holds a null character</source>
+        <translation>er enthält ein Nullzeichen</translation>
+    </message>
+    <message>
+        <source>it needs either a command or a url</source>
+        <translation>er braucht entweder ein command oder eine url</translation>
+    </message>
+    <message>
         <source>it says no more</source>
         <translation>mehr sagt er nicht</translation>
     </message>
     <message>
+        <source>its entry is no object</source>
+        <translation>sein Eintrag ist kein Objekt</translation>
+    </message>
+    <message>
+        <source>its url is no http or https address</source>
+        <translation>seine url ist keine Adresse mit http oder https</translation>
+    </message>
+    <message>
         <source>{0} bits</source>
         <translation>{0} Bit</translation>
+    </message>
+    <message>
+        <source>{0} describes no tool servers.</source>
+        <translation>{0} beschreibt keine Werkzeug-Server.</translation>
     </message>
     <message>
         <source>{0} failed ({1}): {2}.</source>
@@ -6536,6 +6572,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist keine Aufzeichnung von Medusa Chat.</translation>
     </message>
     <message>
+        <source>{0} is no valid JSON: {1}.</source>
+        <translation>{0} ist kein gültiges JSON: {1}.</translation>
+    </message>
+    <message>
         <source>{0} is no valid trace: {1}.</source>
         <translation>{0} ist keine gültige Aufzeichnung: {1}.</translation>
     </message>
@@ -6562,6 +6602,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} is slow: {1} of the layers went to {2}.</source>
         <translation>{0} ist langsam: {1} der Schichten gingen an {2}.</translation>
+    </message>
+    <message>
+        <source>{0} is too large for settings of tools.</source>
+        <translation>{0} ist zu groß für Einstellungen von Werkzeugen.</translation>
     </message>
     <message>
         <source>{0} is {1} for {2}.</source>
@@ -6638,6 +6682,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} leads out of the cache {1}.</source>
         <translation>{0} führt aus dem Cache {1} hinaus.</translation>
+    </message>
+    <message>
+        <source>{0} must be a text</source>
+        <translation>{0} muss ein Text sein</translation>
+    </message>
+    <message>
+        <source>{0} must be an object of texts</source>
+        <translation>{0} muss ein Objekt aus Texten sein</translation>
     </message>
     <message>
         <source>{0} names a file outside of its folder: {1}.</source>

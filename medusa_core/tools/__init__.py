@@ -1,0 +1,1 @@
+"""Tools that models may call: servers and their settings, approvals, built-in functions."""

@@ -1,0 +1,116 @@
+"""Which tool calls the user has approved, for a conversation or always."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from medusa_core.chats.rounds import Approval
+from medusa_core.errors import ToolError
+from medusa_core.i18n import tr
+from medusa_core.system.files.atomic_file import replace_file
+from medusa_core.system.files.disk_errors import disk_errors
+from medusa_core.tools.servers import ToolServer
+from medusa_core.tools.tool import Tool
+
+log = logging.getLogger(__name__)
+
+_VERSION = 1
+
+
+def approval_key(server: ToolServer | None, tool: Tool, host: str = "") -> str:
+    """Return what an approval binds: SHA-256 of the server's command and the tool's description.
+
+    If one of them changes, the user is asked again. Values of variables and headers, such as
+    tokens, may change.
+
+    Args:
+        server: Server of the tool; None for a built-in one.
+        host: Host that a tool reaches, if each needs its own approval.
+    """
+    program: Any = None
+    if server is not None:
+        names = [[name for name, _ in pairs] for pairs in (server.env, server.headers)]
+        program = [server.name, server.command, server.args, server.cwd, server.url, *names]
+    parts = (program, tool.name, tool.description, json.loads(tool.parameters), host)
+    text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Approvals:
+    """Approvals in a file that only the user can read; a damaged file approves nothing."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file, if there is one."""
+        self._path = path
+        self._always: set[str] = set()
+        self._conversations: dict[str, set[str]] = {}
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            if raw["version"] == _VERSION:
+                self._always = set(map(str, raw["always"]))
+                self._conversations = {
+                    name: set(map(str, keys)) for name, keys in raw["conversations"].items()
+                }
+        except FileNotFoundError:
+            return
+        except Exception:
+            log.warning("approvals of tools can't be read", exc_info=True)
+
+    def approval(self, key: str, conversation_id: str) -> Approval:
+        """Return how calls of a key are approved; `Approval.NONE` if the user must be asked."""
+        if key in self._always:
+            return Approval.ALWAYS
+        if key in self._conversations.get(conversation_id, ()):
+            return Approval.CONVERSATION
+        return Approval.NONE
+
+    def approve(self, key: str, approval: Approval, conversation_id: str) -> None:
+        """Store an approval; that of a single call isn't stored.
+
+        Raises:
+            ToolError: The file can't be written; the approval holds until the program ends.
+        """
+        if approval is Approval.ALWAYS:
+            self._always.add(key)
+        elif approval is Approval.CONVERSATION:
+            self._conversations.setdefault(conversation_id, set()).add(key)
+        else:
+            return
+        self._save()
+
+    def revoke(self, key: str) -> None:
+        """Remove all approvals of a key.
+
+        Raises:
+            ToolError: The file can't be written; the approval is gone until the program ends.
+        """
+        self._always.discard(key)
+        for keys in self._conversations.values():
+            keys.discard(key)
+        self._save()
+
+    def forget(self, conversation_ids: Iterable[str]) -> None:
+        """Remove the approvals of deleted conversations.
+
+        Raises:
+            ToolError: The file can't be written.
+        """
+        gone = [self._conversations.pop(name, None) for name in conversation_ids]
+        if any(gone):
+            self._save()
+
+    def _save(self) -> None:
+        raw = {
+            "version": _VERSION,
+            "always": sorted(self._always),
+            "conversations": {
+                name: sorted(keys) for name, keys in self._conversations.items() if keys
+            },
+        }
+        with disk_errors(ToolError, self._path, tr("Make space, or check who may write there.")):
+            replace_file(self._path, [json.dumps(raw, indent=1).encode()])

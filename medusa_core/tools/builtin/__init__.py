@@ -1,0 +1,1 @@
+"""Built-in tools: each module exports its `SPEC`."""
