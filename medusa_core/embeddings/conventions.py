@@ -10,6 +10,8 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
+from medusa_core.messages import Purpose
+
 
 class Pooling(str, Enum):
     """How the hidden states of a text become one vector."""
@@ -34,6 +36,12 @@ class Conventions(NamedTuple):
     document: str = ""
     min_dimensions: int = 0
     pooling: Pooling | None = None
+
+    def prefix(self, purpose: Purpose) -> str:
+        """Return the prefix of texts of a purpose."""
+        if purpose is Purpose.QUERY:
+            return self.query
+        return self.document if purpose is Purpose.DOCUMENT else ""
 
 
 _SEARCH = "Given a web search query, retrieve relevant passages that answer the query"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from medusa_core.embeddings.conventions import Conventions
 from medusa_core.errors import NumericsError, RequestError
 from medusa_core.i18n import tr
+from medusa_core.messages import Purpose
 
 MOST_ROWS = 1 << 20  # no limit
 _MOST_SEQUENCES = 64  # texts of a pass
@@ -82,7 +83,7 @@ class EmbeddingRun:
         token_ids: Sequence[Sequence[int]] = (),
         *,
         dimensions: int = 0,
-        is_query: bool = False,
+        purpose: Purpose = Purpose.ANY,
     ) -> None:
         """Prepare to embed.
 
@@ -91,18 +92,21 @@ class EmbeddingRun:
             texts: Texts.
             token_ids: Texts as token ids, instead of `texts`; nothing is added to them.
             dimensions: Dimensions of the vectors; 0 for all.
-            is_query: Whether the texts are search queries, which some models prefix differently.
+            purpose: Purpose of the texts, whose prefix is added.
 
         Raises:
-            RequestError: The model has no such dimensions, or a text is empty or too long.
+            RequestError: The model has no such dimensions, there is no text, or one is empty or
+                too long.
         """
         _check_dimensions(embedder, dimensions)
-        prefix = embedder.conventions.query if is_query else embedder.conventions.document
+        prefix = embedder.conventions.prefix(purpose)
         self._texts = [prefix + text for text in texts]
         self._embedder, self._dimensions = embedder, dimensions
         self._queue: list[Sequence[int]] = []
         self._num_encoded = 0
         self._total = len(texts) or len(token_ids)
+        if not self._total:
+            raise RequestError("There is no text to embed.")
         for index, ids in enumerate(token_ids):
             self._append(index, ids)
         for index, text in enumerate(texts):

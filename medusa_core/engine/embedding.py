@@ -24,6 +24,7 @@ from medusa_core.messages import (
     Event,
     LoadOptions,
     Message,
+    Purpose,
     UnloadEmbedder,
 )
 from medusa_core.system import cuda
@@ -198,7 +199,7 @@ class Embedding:
                 command.texts,
                 command.token_ids,
                 dimensions=command.dimensions,
-                is_query=command.is_query,
+                purpose=command.purpose,
             )
         job.run.advance(max_rows or MOST_ROWS)
         if job.run.is_done:
@@ -218,7 +219,7 @@ class Embedding:
             self._jobs.remove(last)
             self._jobs.append(last)
         same = [job for job in self._jobs if self._uses_loaded(job.command)]
-        queries = [job for job in same if job.command.is_query]
+        queries = [job for job in same if job.command.purpose is Purpose.QUERY]
         if same:
             following = (queries or same)[0]
             self._jobs.remove(following)

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.messages.load_options import LoadOptions
-from medusa_core.messages.records import ChatMessage, EndpointModel, GenerateSettings, Message
+from medusa_core.messages.records import (
+    ChatMessage,
+    EndpointModel,
+    GenerateSettings,
+    Message,
+    Purpose,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +201,7 @@ class Embed(Message):
         texts: Texts to embed.
         token_ids: Texts as token ids, instead of `texts`.
         dimensions: Dimensions of the vectors; 0 for all.
-        is_query: Whether the texts are search queries, which some models prefix differently, and
-            which overtake documents.
+        purpose: Purpose of the texts, whose prefix is added; queries overtake other texts.
         device: Torch device name; empty for the best there is.
     """
 
@@ -204,7 +209,7 @@ class Embed(Message):
     texts: tuple[str, ...] = ()
     token_ids: tuple[tuple[int, ...], ...] = ()
     dimensions: int = 0
-    is_query: bool = False
+    purpose: Purpose = Purpose.ANY
     device: str = ""
 
 

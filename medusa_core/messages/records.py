@@ -82,6 +82,14 @@ class ChatMessage(_MessageFields):
         return self._replace(content=with_text(self.content, text))
 
 
+class Purpose(str, Enum):
+    """What a text is embedded for; many models prefix queries, and some documents, too."""
+
+    ANY = "any"  # no prefix
+    QUERY = "query"
+    DOCUMENT = "document"
+
+
 class EndpointModel(NamedTuple):
     """A model of an OpenAI-compatible endpoint.
 

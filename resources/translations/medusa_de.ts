@@ -4324,6 +4324,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Für die Schätzung der Geschwindigkeit ist kein Platz.</translation>
     </message>
     <message>
+        <source>There is no text to embed.</source>
+        <translation>Es gibt keinen Text für ein Embedding.</translation>
+    </message>
+    <message>
         <source>There is no token for the cluster: {0} is missing.</source>
         <translation>Es gibt kein Token für den Verbund: {0} fehlt.</translation>
     </message>

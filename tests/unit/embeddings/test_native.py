@@ -10,7 +10,7 @@ from transformers import Qwen3Model
 from medusa_core.embeddings.embedder import MOST_ROWS, Embedder, EmbeddingRun
 from medusa_core.embeddings.load import load_embedder, planned_bytes
 from medusa_core.errors import PlanError, RequestError
-from medusa_core.messages import LoadOptions
+from medusa_core.messages import LoadOptions, Purpose
 from tests.support.models.embedding_files import write_qwen3_embedding, write_qwen3_gguf
 
 TEXTS = ("the cat", "a", "thirteen hands heard it and ran on the sand " * 4, "soon <|end|> again")
@@ -94,6 +94,7 @@ def test_dimensions_truncate_where_the_model_is_trained_for_it(
 @pytest.mark.parametrize(
     ("texts", "token_ids", "words"),
     [
+        ((), (), "no text"),
         (("the cat", ""), (), "Text 2 is empty"),
         (("the cat", "a b " * 300), (), "reads at most 256"),
         (("a b " * 9999,), (), "reads at most 256"),
@@ -110,11 +111,12 @@ def test_invalid_texts_are_refused(
 
 
 def test_queries_have_the_prefix_of_their_family(embedder: Embedder) -> None:
-    query = EmbeddingRun(embedder, ("cats",), is_query=True)
-    while not query.is_done:
-        query.advance()
-    prefixed = embed(embedder, (embedder.conventions.query + "cats",))
-    assert (query.vectors[0] == prefixed[0]).all()
+    embedder.conventions = embedder.conventions._replace(document="passage: ")
+    for purpose, prefix in zip(Purpose, ("", embedder.conventions.query, "passage: "), strict=True):
+        run = EmbeddingRun(embedder, ("cats",), purpose=purpose)
+        while not run.is_done:
+            run.advance()
+        assert (run.vectors[0] == embed(embedder, (prefix + "cats",))[0]).all()
     assert embedder.conventions.query.startswith("Instruct: ")
 
 

@@ -21,6 +21,7 @@ from medusa_core.messages import (
     LoadModel,
     LoadOptions,
     ModelLoaded,
+    Purpose,
     StepDone,
     Unload,
     Unloaded,
@@ -53,9 +54,9 @@ def load_chat(harness: EngineHarness, folders: Folders, reserved: int = 0) -> Mo
     return harness.load(LoadModel("", harness.name_request(), *folders["grouped"], options))
 
 
-def submit(harness: EngineHarness, model: Path, *texts: str, is_query: bool = False) -> str:
+def submit(harness: EngineHarness, model: Path, *texts: str, purpose: Purpose = Purpose.ANY) -> str:
     request_id = harness.name_request()
-    harness.submit(Embed("e", request_id, model, texts, is_query=is_query, device="cpu"))
+    harness.submit(Embed("e", request_id, model, texts, purpose=purpose, device="cpu"))
     return request_id
 
 
@@ -110,11 +111,13 @@ def test_embedding_takes_its_share_of_the_answers_time(monkeypatch: pytest.Monke
 
 def test_a_query_overtakes_documents(harness: EngineHarness, model: Path) -> None:
     documents = submit(harness, model, *[DOCUMENT] * 12)
-    query = submit(harness, model, "the cat", is_query=True)
+    query = submit(harness, model, "the cat", purpose=Purpose.QUERY)
     found = vectors(harness, query)
     assert not harness.of(documents, Embedded)
     assert len(vectors(harness, documents)) == 12
-    assert (found == vectors(harness, submit(harness, model, "the cat", is_query=True))).all()
+    assert (
+        found == vectors(harness, submit(harness, model, "the cat", purpose=Purpose.QUERY))
+    ).all()
 
 
 def test_requests_take_turns(harness: EngineHarness, model: Path) -> None:
