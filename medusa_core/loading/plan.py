@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.i18n import tr
 from medusa_core.loading.cpu_parts import place_parts
-from medusa_core.memory.budget import GIB, limit_budget
+from medusa_core.memory.budget import GIB, Budget, limit_budget
 from medusa_core.memory.placement import Planner
 from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, with_small_cache
 from medusa_core.memory.policy.rules import MAX_SEQUENCES, check_policy, rules_of
@@ -174,11 +174,7 @@ def plan_target(
         log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
         return plan
     raise PlanError(
-        tr(
-            "This model needs {0:.1f} GiB more than {1} has free.",
-            -plan.free_bytes / GIB,
-            budget.name,
-        ),
+        _lack(-plan.free_bytes, budget),
         _way_out(options, plan.max_context),
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
@@ -262,6 +258,21 @@ def _plan_policy(
 def _num_mib(num_bytes: int) -> int:
     """MiB for people, at least one."""
     return -(-num_bytes // (1 << 20))
+
+
+def _lack(missing_bytes: int, budget: Budget) -> str:
+    """Return how much memory a model lacks, and how much is kept free for another one."""
+    if budget.reserved_bytes:
+        return tr(
+            "This model needs {0:.1f} GiB more than {1} has free: {2:.1f} GiB are kept for another "
+            "model.",
+            missing_bytes / GIB,
+            budget.name,
+            budget.reserved_bytes / GIB,
+        )
+    return tr(
+        "This model needs {0:.1f} GiB more than {1} has free.", missing_bytes / GIB, budget.name
+    )
 
 
 def _way_out(options: LoadOptions, max_context: int) -> str:

@@ -4528,6 +4528,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Dieses Modell hat {0}.{1}, was nicht unterstützt wird.</translation>
     </message>
     <message>
+        <source>This model needs {0:.1f} GiB more than {1} has free: {2:.1f} GiB are kept for another model.</source>
+        <translation>Dieses Modell braucht {0:.1f} GiB mehr, als auf {1} frei ist: {2:.1f} GiB bleiben für ein anderes Modell.</translation>
+    </message>
+    <message>
         <source>This model of architecture {0} has experts.</source>
         <translation>Dieses Modell der Architektur {0} hat Experten.</translation>
     </message>

@@ -206,3 +206,4 @@ def test_a_chat_model_leaves_room_for_it(harness: EngineHarness, folders: Folder
     failed = load_chat(harness, folders, 1 << 50)
     assert isinstance(failed, Failed)
     assert failed.kind == "PlanError"
+    assert "kept for another model" in failed.message
