@@ -610,7 +610,7 @@
     </message>
     <message>
         <source>running…</source>
-        <translation>läuft …</translation>
+        <translation>läuft…</translation>
     </message>
     <message>
         <source>done</source>
