@@ -38,6 +38,7 @@ from medusa_core.models.datastore.phrases import (
     read_phrases,
 )
 from medusa_core.models.lora.adapter import Adapter
+from medusa_core.models.lora.adapter_shape import unmerged_parts
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of, resolve_device
 from medusa_core.models.quant.choice import (
@@ -109,6 +110,9 @@ def load_target(
         if options.datastore_dir is not None:
             key = model_key(parts.weight_files, files.tokenizer.pieces)
         release_headers()
+        if parts.adapter is not None:
+            beside = any(unmerged_parts(config, parts.adapter.shape, formats.keeps_blocks))
+            log.info("the adapter is %s", "beside stored blocks" if beside else "merged")
         log.info("loaded %s as %s on %s", parts.title, formats.linears.name, precision.device)
         return Target(
             name=_name(files, options.adapter_dir),

@@ -34,6 +34,7 @@ from medusa_core.system.files.gguf import (
     GgufTensor,
 )
 from medusa_core.system.files.safetensors_header import TensorEntry
+from medusa_core.system.native.threads import for_ranges
 
 _DTYPES = {
     "f32": torch.float32,
@@ -47,6 +48,7 @@ _MULTIMODAL = ("v.", "a.", "mm.")  # prefixes of vision and audio tensors
 _CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # matrices here, 3D tensors in safetensors
 _LAYER = re.compile(r"model\.layers\.(\d{1,4})\.(.+)")
 _MAX_EXPERTS = 1 << 10
+_PAGE_BYTES = 4096
 # Vectors of Mamba-2 layers that are stored as matrices.
 _FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
 _NORMS = ("norm.weight", "norm_embedding.weight", "norm_hidden.weight")
@@ -146,9 +148,7 @@ class GgufCheckpoint(Checkpoint):
         buffer = torch.empty(sum(tensor.nbytes for tensor in tensors), dtype=torch.uint8)
         order, end_byte, end_row = {}, 0, 0
         for name, tensor in zip(names, tensors, strict=True):
-            entry = TensorEntry(tensor.kind, tensor.shape, tensor.start, tensor.nbytes)
-            to = buffer[end_byte : end_byte + tensor.nbytes]
-            read_bytes(tensor.path, entry, lambda _: None, to)
+            _read_in_threads(tensor, buffer[end_byte : end_byte + tensor.nbytes])
             num_rows = math.prod(tensor.shape[:-1])
             order[name] = self._in_halves(name, torch.arange(end_row, end_row + num_rows))
             end_byte, end_row = end_byte + tensor.nbytes, end_row + num_rows
@@ -239,6 +239,21 @@ def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
     if name.endswith(".shared_expert_gate.weight"):
         return (1, math.prod(stored))
     return stored
+
+
+def _read_in_threads(tensor: GgufTensor, to: Tensor) -> None:
+    """Read the bytes of a tensor into memory of its size, on several threads if it is large.
+
+    Raises:
+        CheckpointError: The file has become shorter, or can't be read.
+    """
+
+    def read(first: int, count: int) -> None:
+        """Read a range of bytes."""
+        entry = TensorEntry(tensor.kind, (count,), tensor.start + first, count)
+        read_bytes(tensor.path, entry, lambda _: None, to[first : first + count])
+
+    for_ranges(read, tensor.nbytes, tensor.nbytes, _PAGE_BYTES)
 
 
 def _logarithms(name: str, rates: Tensor) -> Tensor:
