@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 MIN_SPEED_UP = 0.99  # a drafter that hardly costs anything may find more in the next answer
 FIRST_PROBE = 3  # plain steps that are measured before drafts are tried for the first time
-_JUDGED_TOKENS = 12  # drafting is judged whenever it has yielded so many
+_JUDGED_TOKENS = 10  # drafting is judged whenever it has yielded so many
 _PROBE = 8  # plain steps that are measured before drafting is paused
-_PRIOR_STEPS, _PRIOR_SPEED_UP = 6.0, 1.1  # assumed before anything is known
+_PRIOR_STEPS, _PRIOR_SPEED_UP = 6.0, 1.06  # assumed before anything is known
 _KEPT = 1 - 1 / 256  # weight of a step after the next one, so that older ones fade
 _KEPT_BY_PAUSE = 0.5  # weight of all steps after a pause
 _DOUBTFUL = 0.95  # after a lower speed-up in earlier runs, drafting begins paused

@@ -210,7 +210,7 @@ def test_siblings_that_are_never_accepted_lead_to_a_chain_within_an_answer(
     spec, row_policy = synthetic_spec((0.6,) * 3, texts), RowPolicy(tiny, clock.costs)
     generate(tiny, MESSAGES, SETTINGS, row_policy=row_policy, drafter=spec)
     assert clock.share("tree") > 0  # it was believed at first
-    assert clock.share("tree", 24) < 0.2, clock.forms
+    assert clock.share("tree", 24) < 0.25, clock.forms
 
 
 def test_other_costs_lead_to_another_choice(

@@ -92,7 +92,7 @@ def test_unprofitable_drafting_pauses_and_is_tried_ever_more_rarely() -> None:
     assert governor.speed_up < MIN_SPEED_UP
     trials = [len(part) for part in drafted.split("p") if part]
     pauses = [len(part) for part in drafted.split("D") if part]
-    assert trials[1:] == [6] * (len(trials) - 1)  # twelve tokens each
+    assert trials[1:] == [5] * (len(trials) - 1)  # ten tokens each
     # A comparison first, then the pause, each longer than the one before.
     assert pauses[:5] == [8 + 24, 8 + 48, 8 + 96, 8 + 192, 8 + 384]
     assert governor.num_plain_steps == drafted.count("p")
@@ -117,9 +117,9 @@ def test_a_loss_is_decided_within_24_tokens(num_tokens: int, speed_up: float) ->
 
 def test_a_clear_loss_pauses_the_next_answer_only_briefly() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)
-    assert drive(governor, [(1, 1.5)] * 40) == "D" * 12 + "p" * 28
+    assert drive(governor, [(1, 1.5)] * 40) == "D" * 10 + "p" * 30
     drafted = drive(governor, [(3, 1.5)] * 80)
-    assert drafted == "p" * 4 + "D" * 76
+    assert drafted == "p" * 2 + "D" * 78
 
 
 def test_a_clearly_losing_drafter_is_soon_hardly_tried() -> None:
@@ -153,13 +153,13 @@ def test_long_steps_count_although_most_steps_are_short() -> None:
     # Asked, mostly nothing is found; what is found takes twice what it brings.
     kinds = ((1, 1.1), (1, 1.1), (2, 4.0))
     drafted = drive(Governor(1.0, prior_speed_up=1.0), [kinds[i % 3] for i in range(33)])
-    assert drafted == "D" * 9 + "p" * 24
+    assert drafted == "D" * 8 + "p" * 25
 
 
 def test_before_the_first_drafts_plain_steps_are_measured() -> None:
     # What was measured beforehand says 2; so slow a plain step would hide that drafts lose.
     governor = Governor(2.0)
-    assert drive(governor, [(1, 1.5)] * 40) == "p" * 3 + "D" * 12 + "p" * 25
+    assert drive(governor, [(1, 1.5)] * 40) == "p" * 3 + "D" * 10 + "p" * 27
     assert governor.plain_step_s == 1.0
 
 
