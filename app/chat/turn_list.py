@@ -71,10 +71,12 @@ class TurnList(QObject):
         """The widgets of the answers, oldest first."""
         return tuple(shown.answer for shown in self._shown)
 
-    def message_of(self, answer_id: str) -> AnswerMessage | None:
-        """Return the widget of an answer; None if not shown."""
-        found = (a for a in reversed(self.answers) if a.request_id == answer_id)
-        return next(found, None)
+    def message_of(self, round_id: str) -> AnswerMessage | None:
+        """Return the widget of the answer with a round; None if not shown."""
+        for message in reversed(self.answers):
+            if any(one.id == round_id for one in message.answer.rounds):
+                return message
+        return None
 
     def widget_of(self, message_id: str) -> MessageWidget | None:
         """Return the widget of a message; None if not shown."""

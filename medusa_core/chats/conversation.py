@@ -268,11 +268,20 @@ class Conversation:
         return answer.last
 
     def take_back(self, turn: Turn) -> None:
-        """Remove a turn's answer, and its prompt if it has no other.
+        """Remove the last round of a turn's answer, which has no text.
 
+        If it has no other round, the answer is removed, and its prompt if it has no other answer.
         At the end of the path, the previous version is shown again.
         """
-        turn.prompt.answers.remove(turn.answer)
+        answers, rounds = turn.prompt.answers, turn.answer.rounds[:-1]
+        if rounds:
+            kept = replace(turn.answer, rounds=rounds, is_running=False)
+            answers[answers.index(turn.answer)] = kept
+            self.turns = [
+                Turn(turn.prompt, kept) if one.answer is turn.answer else one for one in self.turns
+            ]
+            return
+        answers.remove(turn.answer)
         if not turn.prompt.answers:
             self._prompts.remove(turn.prompt)
         if self.turns and self.turns[-1] is turn:

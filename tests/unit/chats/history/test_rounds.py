@@ -157,6 +157,54 @@ def test_a_conversation_writes_and_reads_the_same_rounds(history: History) -> No
     history.close()
 
 
+def test_a_later_round_that_failed_leaves_the_earlier_ones(history: History) -> None:
+    answer_in_rounds(history)
+    talk = open_conversation(history, "tea")
+    (turn,) = talk.turns
+    assert talk.next_round(turn) is turn.answer.last
+    history.begin_answer(stored_answer(talk, turn))
+    turn.answer.end()
+    talk.take_back(turn)
+    history.finish_answer(turn.answer.id, "", None, state_of(turn.answer))
+    history.set_leaf("tea", talk.leaf_id)
+    assert talk.turns[0].answer is talk.turns[0].prompt.answers[0]
+    for shown in (talk, open_conversation(history, "tea")):
+        assert [one.id for one in shown.turns[0].answer.rounds] == ["r0", "r1"]
+        assert not shown.turns[0].answer.is_running
+        assert shown.ask("And now?", GenerateSettings()).prompt.parent_id == "r1"
+    history.close()
+
+
+def test_a_round_that_begins_after_a_following_prompt_makes_another_answer() -> None:
+    talk = Conversation(session_id="tea")
+    turn = talk.ask("Time?", GenerateSettings())
+    turn.answer.end(done("Let me see."))
+    first = turn.answer
+    talk.ask("Never mind", GenerateSettings())
+    talk.next_round(turn)
+    assert turn.prompt.answers == [first, turn.answer]
+    assert turn.answer.rounds[0] is first.last
+    assert [len(one.rounds) for one in turn.prompt.answers] == [1, 2]
+
+
+def test_a_rerolled_last_round_keeps_the_earlier_ones(history: History) -> None:
+    answer_in_rounds(history)
+    talk = open_conversation(history, "tea")
+    old = talk.turns[0].answer
+    turn = talk.reroll(1, GenerateSettings(thinks=True))
+    assert turn.answer.rounds[:-1] == old.rounds[:-1]
+    assert turn.answer.keep_tokens == 1
+    assert [one.role for one in talk.messages()] == [
+        Role.USER,
+        Role.ASSISTANT,
+        Role.TOOL,
+        Role.ASSISTANT,
+    ]
+    assert talk.messages()[-1].token_ids == (1, 2, 3)
+    assert stored_answer(talk, turn).parent_id == "r0"
+    history.close()
+
+
 @pytest.mark.parametrize(
     ("state", "after"),
     [
