@@ -311,7 +311,9 @@ def _with_written_calls(answer: ChatMessage, target: Target, tools: tuple[str, .
     called = ({"name": call.name} for call in answer.tool_calls if call.name not in known)
     written = _with_markers(answer.token_ids, shape, target)
     said, calls = parse_answer(shape, (written,), (*described, *called))
-    if said.split() != answer.text.split() or _values(calls) != _values(answer.tool_calls):
+    # White space around tags of reasoning is not part of a message's text.
+    is_said = "".join(said.split()) == "".join(answer.text.split())
+    if not is_said or _values(calls) != _values(answer.tool_calls):
         return answer
     text = target.tokenizer.decode(answer.token_ids)
     return ChatMessage(Role.ASSISTANT, text, answer.token_ids)

@@ -57,6 +57,14 @@ def test_the_prompt_of_a_round_begins_with_the_tokens_of_the_round_before(
     assert last.prompt_ids[: len(begun)] == begun
 
 
+def test_reasoning_between_rounds_keeps_its_tokens_if_the_template_shows_it(tiny: Target) -> None:
+    target = speaking(tiny, "hermes")
+    token_ids = byte_ids(target, f"<think>\nHm.\n</think>\n\n{WRITTEN['hermes']}")
+    called = ChatMessage(Role.ASSISTANT, "<think>Hm.</think>Wait.", token_ids, (CALL,))
+    begun = [*rendered(target, ASK).prompt_ids, *token_ids]
+    assert rendered(target, ASK, called, RESULT).prompt_ids[: len(begun)] == begun
+
+
 @pytest.mark.parametrize(
     "other",
     [
