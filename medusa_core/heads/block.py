@@ -22,6 +22,7 @@ from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.draft_blocks import norm_bytes
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
 from medusa_core.heads.pair_heads import Confidence, MarkovHead, Selector
+from medusa_core.heads.ranked import DraftVocabulary
 from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
@@ -107,6 +108,7 @@ class BlockHead(CachedHeads):
         num_places: Positions of a block.
         num_drafts: Tokens drafted per block.
         num_columns: Size of its draft vocabulary.
+        vocabulary: Its tokens.
     """
 
     num_heads = 1
@@ -143,7 +145,8 @@ class BlockHead(CachedHeads):
         self._lm_head = (
             build_linear(need(read_part, "lm_head"), None) if parts.num_columns else None
         )
-        self._token_ids = read_part("drafted_tokens") if parts.num_columns else None
+        drafted = read_part("drafted_tokens") if parts.num_columns else None
+        self.vocabulary = DraftVocabulary(shared_weights.vocab_size, drafted)
         self._pair_scores = _selector(parts, read_part, build_linear) or _markov(
             parts, read_part, build_linear
         )
@@ -209,10 +212,6 @@ class BlockHead(CachedHeads):
         return DraftedBlock(
             states, self._scores(states, first_columns), first_columns, self._pair_scores
         )
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """Return the token ids of columns of a reduced vocabulary."""
-        return columns if self._token_ids is None else self._token_ids[columns]
 
     def _embeddings(self, root_id: int, num_places: int) -> Tensor:
         """Return the token embeddings of a block. [positions, hidden]"""

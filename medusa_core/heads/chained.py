@@ -17,17 +17,26 @@ from torch import Tensor
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.draft_blocks import BlockReader, norm_bytes, vector_bytes
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.ranked import DraftVocabulary
 from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.linear import cached_first_outputs
 from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.runtime.backends.native_layers import (
+    HeadLayers,
+    NativeLayers,
+    TreeRows,
+    native_layers,
+)
 from medusa_core.runtime.backends.norm import RmsNorm
 from medusa_core.runtime.backends.rope import Rope
 from medusa_core.runtime.backends.torch_blocks import PassContext, run_block
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.system.native.pool import Workers
 
 
 class ChainedHead(CachedHeads):
@@ -37,6 +46,7 @@ class ChainedHead(CachedHeads):
         num_heads: 1.
         taps: Target layers whose inputs it reads.
         num_columns: Size of its draft vocabulary.
+        vocabulary: Its tokens.
     """
 
     num_heads = 1
@@ -59,8 +69,10 @@ class ChainedHead(CachedHeads):
         super().__init__(layer, precision)
         self.taps = taps
         self.num_columns = shared_weights.vocab_size
+        self.vocabulary = DraftVocabulary(shared_weights.vocab_size)
         self._layer, self._shared_weights = layer, shared_weights
         self._cuts: dict[int, QuantLinear] = {}  # of the target's output projection
+        self._compiled: NativeLayers | None = None
 
     @abstractmethod
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
@@ -78,27 +90,25 @@ class ChainedHead(CachedHeads):
         """Project features to the width of the layer. [n, features] → [n, hidden]"""
         return features
 
+    def share_workers(self, workers: Workers) -> None:
+        """Let the target's worker threads compute the head, too."""
+        super().share_workers(workers)
+        if self._compiled is not None:
+            self._compiled.workers = workers
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """Return an empty cache, in the layout of the compiled step if that computes the layers."""
+        if self._compiled is None:
+            return super().new_cache(capacity, memory)
+        return self._compiled.new_cache(self._precision.cache, capacity, memory)
+
     @abstractmethod
-    def step(
-        self,
-        read: Tensor,
-        token_ids: Sequence[int],
-        positions: Sequence[int],
-        slots: Sequence[int],
-        mask: Tensor | None,
-        width: int,
-        kv: KvCache,
-        only_last: bool = False,
-    ) -> Tensor:
-        """Run the layer on some rows.
+    def step(self, read: Tensor, rows: TreeRows, kv: KvCache, only_last: bool = False) -> Tensor:
+        """Run the layers on some rows.
 
         Args:
             read: `fused` features, or output of `step` for the tokens before. [n, hidden]
-            token_ids: Token after each state.
-            positions: RoPE position of each row.
-            slots: Cache slot of each row.
-            mask: Additive attention mask [n, width], or None for full attention.
-            width: Cache slots that are read, from the first on.
+            rows: The rows; each has the token after its state.
             kv: Cache from `new_cache`.
             only_last: Only the last row's output is needed; the others just fill the cache.
 
@@ -122,10 +132,6 @@ class ChainedHead(CachedHeads):
     def _projection(self, first_columns: int) -> QuantLinear:
         """Return the target's output projection, or its first rows."""
         return cached_first_outputs(self._shared_weights.lm_head, first_columns, self._cuts)
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """Return the token ids of some columns."""
-        return columns
 
 
 class LlamaHead(ChainedHead):
@@ -165,6 +171,9 @@ class LlamaHead(ChainedHead):
                 self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
         self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)
+        ones = RmsNorm(torch.ones(layer.hidden_size), layer.rms_norm_eps)  # isn't used
+        described = HeadLayers(layer, self._blocks, [self._rope], self._embedding, ones)
+        self._compiled = native_layers(described, linears_of(self._blocks), precision)
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -177,35 +186,26 @@ class LlamaHead(ChainedHead):
         held = sum(linear.nbytes for linear in self.linears)
         return held + norm_bytes(self._norms.values()) + vector_bytes(self._blocks)
 
-    def step(
-        self,
-        read: Tensor,
-        token_ids: Sequence[int],
-        positions: Sequence[int],
-        slots: Sequence[int],
-        mask: Tensor | None,
-        width: int,
-        kv: KvCache,
-        only_last: bool = False,
-    ) -> Tensor:
+    def step(self, read: Tensor, rows: TreeRows, kv: KvCache, only_last: bool = False) -> Tensor:
         """Run the layers on some rows; see `ChainedHead.step`."""
+        ids = torch.tensor(rows.token_ids, device=self._embedding.device)
+        vectors = self._embedding[ids].to(self._precision.device, self._precision.compute)
+        x, residual = self._layer_inputs(read, vectors)
+        if self._compiled is not None and isinstance(kv, PanelCache):
+            own = None if x is residual else x.float()
+            states = self._compiled.run(residual.float(), rows, kv, own, only_last)
+            return self._next_states(states[:, 1])
         assert isinstance(kv, TensorCache)
-        device, scores = self._precision.device, self._precision.scores
-        vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
-        x, residual = self._layer_inputs(read, vectors.to(device, self._precision.compute))
         context = PassContext.of_layers(
             self._layer,
-            torch.tensor(positions, device=device),
+            row_positions(rows, x.device),
             kv.capacity + 1,
             [self._rope],
-            scores,
+            self._precision.scores,
         )
-        kv.reserve_slots(torch.tensor(slots, device=device), width)
-        if mask is not None:
-            mask = mask.to(scores).repeat(context.group, 1)
-        sequences, count = [SequenceRows(slice(0, len(x)), mask, kv)], len(x)
+        sequences = [reserved_rows(rows, kv, context)]
         for index, block in enumerate(self._blocks):
-            only = count - 1 if only_last and index == len(self._blocks) - 1 else None
+            only = len(x) - 1 if only_last and index == len(self._blocks) - 1 else None
             around = residual if index == 0 else None
             x = run_block(index, block, x, context, sequences, only, around)
         return self._next_states(x)
@@ -222,3 +222,25 @@ class LlamaHead(ChainedHead):
     @abstractmethod
     def _next_states(self, states: Tensor) -> Tensor:
         """Return the states that the next step reads, from the output of the last layer."""
+
+
+def row_positions(rows: TreeRows, device: torch.device) -> Tensor:
+    """Return the RoPE position of each new row. [n]"""
+    return torch.tensor(rows.depths[rows.num_known :], device=device) + rows.position
+
+
+def reserved_rows(rows: TreeRows, kv: TensorCache, context: PassContext) -> SequenceRows:
+    """Reserve slots for new rows, and return these with the mask of their ancestors."""
+    total, known, length = len(rows.parents), rows.num_known, kv.length
+    device = context.positions.device
+    kv.reserve_slots(torch.arange(length + known, length + total, device=device), length + total)
+    if total == 1:
+        return SequenceRows(slice(0, 1), None, kv)
+    attended = torch.eye(total, dtype=torch.bool)
+    for row, parent in enumerate(rows.parents):
+        if parent >= 0:
+            attended[row] |= attended[parent]
+    mask = torch.zeros(total - known, length + total, dtype=context.scores_dtype)
+    mask[:, length:].masked_fill_(~attended[known:], float("-inf"))
+    mask = mask.to(device).repeat(context.group, 1)
+    return SequenceRows(slice(0, total - known), mask, kv)

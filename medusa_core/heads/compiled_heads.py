@@ -1,4 +1,4 @@
-"""C structures of Medusa heads for the compiled step."""
+"""C structures of Medusa and Hydra heads for the compiled step."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from medusa_core.heads.compiled_ranking import SHARPNESS, CompiledRanking, RankedColumns
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
+from medusa_core.runtime.tree.step import PositionNoise
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.constants import PANEL
 from medusa_core.system.native.pool import Workers
 from medusa_core.system.native.structs import (
     HeadsStruct,
     LinearStruct,
+    PathHeadStruct,
 )
 
 if TYPE_CHECKING:
@@ -77,36 +80,138 @@ class NativeHeads:
         self._scratch = torch.empty((3 * num_heads + 3) * hidden)
 
     def ranked(
-        self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
-    ) -> tuple[Tensor, list[int], array[float]]:
-        """Compute the logits and best columns of the first heads.
+        self,
+        hidden: Tensor,
+        root_id: int,
+        num_heads: int,
+        num_ranks: int,
+        token_map: Tensor | None,
+        noises: Sequence[PositionNoise],
+    ) -> tuple[Tensor, RankedColumns]:
+        """Compute and rank the logits of the first heads.
 
         Args:
             hidden: The target's final hidden state. [hidden], float32
             root_id: The token that was chosen from it.
             num_heads: Number of heads to run.
             num_ranks: Best columns per head, at most `MAX_TOP_K`.
+            token_map: Token id of each column; None if columns are token ids. int64
+            noises: Sampling noise of each head's position; empty for none.
 
         Returns:
-            Logits [num_heads, columns]; the best columns of all heads, concatenated; and their
-            probabilities.
+            Logits [num_heads, columns], and the best columns of all heads.
         """
         scores = torch.empty(num_heads, self._num_columns)
-        best = (ctypes.c_int32 * (num_heads * num_ranks))()
-        chances = array("f", bytes(_BYTES * num_heads * num_ranks))
+        ranking = CompiledRanking(
+            num_heads, num_ranks, self._num_columns, token_map, noises, SHARPNESS
+        )
         self._library.run_heads(
             self._address,
             hidden.data_ptr(),
             root_id,
             num_heads,
-            num_ranks,
             self._scratch.data_ptr(),
             scores.data_ptr(),
-            addressof(best),
-            chances.buffer_info()[0],
+            ranking.address,
             None if self.workers is None else self.workers.decoding.awake(),
         )
-        return scores, best[:], chances
+        return scores, ranking.ranked
+
+
+class NativePathHead:
+    """C structure of a Hydra head, which points to its weights without copies."""
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        first: NativeLinear,
+        rest: Sequence[NativeLinear],
+        projection: NativeLinear,
+        embedding: Tensor,
+    ) -> None:
+        """Describe the layers.
+
+        Args:
+            first: First residual layer; W stacked on R, or W alone.
+            rest: Further residual layers.
+            projection: Output projection.
+            embedding: The target's token embeddings. float32 or bfloat16, [vocabulary, hidden]
+        """
+        self._library = library
+        self._kept = (first, rest, projection, embedding)
+        self._rest = (LinearStruct * len(rest))(*(layer.struct for layer in rest))
+        hidden = projection.num_inputs
+        num_tokens = first.num_inputs // hidden - 1
+        self._num_columns = projection.num_outputs
+        self._struct = PathHeadStruct(
+            first=addressof(first.struct),
+            rest=addressof(self._rest),
+            projection=addressof(projection.struct),
+            embedding=embedding.data_ptr(),
+            hidden_size=hidden,
+            num_tokens=num_tokens,
+            num_rest=len(rest),
+            embedding_is_bf16=embedding.dtype == torch.bfloat16,
+        )
+        self._address = addressof(self._struct)
+        self._path_floats = 2 * (num_tokens + 3) * hidden + self._num_columns
+        self._memory = torch.empty(0)
+
+    def ranked(
+        self,
+        hidden: Tensor,
+        root_id: int,
+        token_ids: array[int],
+        num_paths: int,
+        ranking: CompiledRanking,
+        workers: Workers | None,
+    ) -> None:
+        """Compute and rank the logits after some paths.
+
+        Args:
+            hidden: The target's final hidden state. [hidden], float32 and contiguous
+            root_id: The token that was chosen from it.
+            token_ids: Tokens of the paths without the root, path by path. int32
+            num_paths: Number of paths.
+            ranking: Takes the best columns.
+            workers: The target's worker threads; None to compute on the calling thread alone.
+        """
+        if len(self._memory) < num_paths * self._path_floats:
+            self._memory = torch.empty(num_paths * self._path_floats)
+        memory, bytes_of_logits = self._memory.data_ptr(), _BYTES * num_paths * self._num_columns
+        self._library.run_path_head(
+            self._address,
+            hidden.data_ptr(),
+            root_id,
+            token_ids.buffer_info()[0],
+            num_paths,
+            memory + bytes_of_logits,
+            memory,
+            ranking.address,
+            None if workers is None else workers.decoding.awake(),
+        )
+
+
+def native_path_head(
+    first: QuantLinear, rest: Sequence[QuantLinear], projection: QuantLinear, embedding: Tensor
+) -> NativePathHead | None:
+    """Return a Hydra head for the compiled step, or None if it can't compute it.
+
+    Args:
+        first: First residual layer.
+        rest: Further residual layers.
+        projection: Output projection.
+        embedding: The target's token embeddings.
+    """
+    library = native_library()
+    layers = [layer for layer in rest if isinstance(layer, NativeLinear)]
+    if library is None or len(layers) < len(rest) or not isinstance(first, NativeLinear):
+        return None
+    if not isinstance(projection, NativeLinear) or projection.num_inputs % PANEL:
+        return None
+    if embedding.dtype not in DTYPES or not embedding.is_cpu:
+        return None
+    return NativePathHead(library, first, layers, projection, embedding)
 
 
 def native_heads(

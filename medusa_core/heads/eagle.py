@@ -15,6 +15,7 @@ from torch import Tensor
 from medusa_core.heads.chained import LlamaHead
 from medusa_core.heads.eagle_parts import EagleParts
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.ranked import DraftVocabulary
 from medusa_core.heads.tensor_reader import ReadTensor
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
@@ -58,7 +59,8 @@ class EagleHead(LlamaHead):
         own = read_part("lm_head") if parts.num_columns else None
         self._lm_head = None if own is None else build_linear(own, None)
         self.num_columns = parts.num_columns or shared_weights.vocab_size
-        self._token_ids = read_part("drafted_tokens") if parts.num_columns else None
+        drafted = read_part("drafted_tokens") if parts.num_columns else None
+        self.vocabulary = DraftVocabulary(shared_weights.vocab_size, drafted)
         embedding = read_part("embedding")
         self._own_embedding = None
         if parts.embeds(shared_weights.embedding.shape[1]) and embedding is not None:
@@ -114,7 +116,3 @@ class EagleHead(LlamaHead):
             return super().scores(states, first_columns)
         normed = states if self._parts.feeds_normed else self._norms["last_norm"](states)
         return self._lm_head(normed).to(torch.promote_types(normed.dtype, torch.float32))
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """Return the token ids of some columns of a reduced vocabulary."""
-        return columns if self._token_ids is None else self._token_ids[columns]

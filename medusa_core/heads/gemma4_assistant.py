@@ -23,6 +23,7 @@ from torch import Tensor
 from medusa_core.heads.draft_blocks import BlockReader, norm_bytes, vector_bytes
 from medusa_core.heads.gemma4_assistant_parts import AssistantParts, RowsRead
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
+from medusa_core.heads.ranked import DraftVocabulary
 from medusa_core.heads.tensor_reader import ReadTensor, need
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear, linears_of
@@ -54,17 +55,11 @@ class AssistantScores(NamedTuple):
 
     Attributes:
         scores: [n, columns], float32 or better
-        token_ids: Token of each column, if rows differ in them. [n, columns]
+        vocabulary: Tokens of the columns, in which rows may differ.
     """
 
     scores: Tensor
-    token_ids: Tensor | None
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """Return the token ids of some columns of each row. [n, any]"""
-        if self.token_ids is None:
-            return columns
-        return self.token_ids.to(columns.device).gather(1, columns)
+    vocabulary: DraftVocabulary
 
 
 class ClusteredTokens(NamedTuple):
@@ -82,12 +77,13 @@ class ClusteredTokens(NamedTuple):
     token_ids: Tensor
     num_scored: int
 
-    def scores(self, states: Tensor) -> AssistantScores:
+    def scores(self, states: Tensor, vocab_size: int) -> AssistantScores:
         """Score the tokens of the nearest clusters. [n, hidden]"""
         nearest = (states @ self.centroids.T).topk(self.num_scored, dim=-1).indices
         vectors = self.vectors[nearest].flatten(1, 2)  # [n, columns, hidden]
         scores = torch.bmm(vectors, states.unsqueeze(-1)).squeeze(-1)
-        return AssistantScores(scores, self.token_ids[nearest].flatten(1))
+        token_ids = self.token_ids[nearest].flatten(1)
+        return AssistantScores(scores, DraftVocabulary(vocab_size, token_ids))
 
     @property
     def nbytes(self) -> int:
@@ -228,9 +224,10 @@ class AssistantHead:
         wide = torch.promote_types(self._precision.compute, torch.float32)
         if self._clusters is None:
             assert self._lm_head is not None
-            return AssistantScores(self._lm_head(states)[:, : self._vocab_size].to(wide), None)
-        scores, token_ids = self._clusters.scores(states)
-        return AssistantScores(scores.to(wide), token_ids)
+            scores = self._lm_head(states)[:, : self._vocab_size]
+            return AssistantScores(scores.to(wide), DraftVocabulary(self._vocab_size))
+        scores, vocabulary = self._clusters.scores(states, self._vocab_size)
+        return AssistantScores(scores.to(wide), vocabulary)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ zankner/Hydra, architecture `mlp`.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -18,10 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.heads.compiled_heads import native_path_head
+from medusa_core.heads.compiled_ranking import SHARPNESS, CompiledRanking, noises_of
 from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.ranked import DraftVocabulary, RankedTokens, rank_tokens
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.tree.step import Chance
+from medusa_core.system.native.constants import MAX_TOP_K
 from medusa_core.system.native.pool import Workers
 
 
@@ -50,6 +56,7 @@ class HydraHeads:
     Attributes:
         num_heads: Number of heads.
         num_columns: Size of their draft vocabulary.
+        vocabulary: Its tokens.
         nbytes: Bytes of the weights.
         taps: Empty: they read the target's final state.
         caches: None: they have no cache.
@@ -77,11 +84,17 @@ class HydraHeads:
         """
         self._heads = tuple(heads)
         self._embedding = shared_weights.embedding
-        self._token_map = token_map
+        self.vocabulary = DraftVocabulary(shared_weights.vocab_size, token_map)
         # A shared projection counts once.
         found = {id(linear): linear for head in self._heads for linear in head.linears}
         linears = list(found.values())
         self._native = [linear for linear in linears if isinstance(linear, NativeLinear)]
+        compiled = (
+            native_path_head(head.first, head.rest, head.projection, self._embedding)
+            for head in self._heads
+        )
+        self._compiled = [head for head in compiled if head is not None]
+        self._workers: Workers | None = None
         # The compiled step computes in float32 whatever the weights are.
         is_native = len(self._native) == len(linears)
         self._dtype = torch.float32 if is_native else dtype
@@ -94,8 +107,48 @@ class HydraHeads:
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's worker threads compute the heads, too."""
+        self._workers = workers
         for linear in self._native:
             linear.share_workers(workers)
+
+    def ranked(
+        self,
+        hidden: Tensor,
+        root_id: int,
+        token_ids: array[int],
+        num_paths: int,
+        level: int,
+        num_ranks: int,
+        chance: Chance | None = None,
+    ) -> RankedTokens:
+        """Return the best tokens after some paths, in one call of the compiled step if possible.
+
+        Args:
+            hidden: As in `logits`. [hidden]
+            root_id: The token that was chosen from it.
+            token_ids: Tokens of the paths without the root, path by path; may be longer. int32
+            num_paths: Number of paths.
+            level: Length of each path without the root.
+            num_ranks: Number of tokens per path.
+            chance: Adds the sampling noise of the target's coming choice; tokens are ranked with
+                it.
+        """
+        vocabulary = self.vocabulary
+        noises = noises_of(chance, (level + 1,), vocabulary.size)
+        is_small = num_ranks <= MAX_TOP_K and hidden.dtype == torch.float32
+        if len(self._compiled) == self.num_heads and is_small and noises is not None:
+            token_map = vocabulary.token_ids
+            ranking = CompiledRanking(
+                num_paths, num_ranks, self.num_columns, token_map, noises, SHARPNESS
+            )
+            self._compiled[level].ranked(
+                hidden, root_id, token_ids, num_paths, ranking, self._workers
+            )
+            return RankedTokens(ranking.ranked.token_ids, ranking.ranked.chances)
+        drafts = torch.tensor(token_ids[: num_paths * level], dtype=torch.int64)
+        roots = torch.full((num_paths, 1), root_id)
+        paths = torch.cat([roots, drafts.view(num_paths, level)], dim=1)
+        return rank_tokens(self.logits(hidden, paths), num_ranks, vocabulary, chance, level + 1)
 
     def logits(self, hidden: Tensor, paths: Tensor) -> Tensor:
         """Compute the logits after some paths by the head for their length.
@@ -118,7 +171,3 @@ class HydraHeads:
         for layer in head.rest:
             state = state + F.silu(layer(state))
         return head.projection(state)[:, : self.num_columns]
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """Return the token ids of some columns."""
-        return columns if self._token_map is None else self._token_map.to(columns.device)[columns]

@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.compiled_heads import native_heads
-from medusa_core.heads.ranked import Drawn, Ranked, best_of
+from medusa_core.heads.compiled_ranking import noises_of
+from medusa_core.heads.ranked import Ranked, best_of, noised
 from medusa_core.heads.weights import HeadWeights, reads_root
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -117,6 +118,7 @@ class MedusaHeads:
         self._one_projection = None if projection is None else build_linear(projection, None)
         self.num_heads = len(layers_of)
         self._dtype = layers_of[0][0][0].dtype if layers_of and layers_of[0] else None
+        self._vocab_size = shared_weights.vocab_size
         self._token_ids = token_map
         self._token_map = None if token_map is None else token_map.tolist()
         self._residuals = _Residuals(layers_of, build_linear)
@@ -183,37 +185,29 @@ class MedusaHeads:
             Best tokens per head, best first, all lists as long as the longest.
         """
         most = min(self.num_columns, max(at_least, *num_ranks))
+        depths = range(1, 1 + len(num_ranks))
+        noises = noises_of(chance, depths, self._vocab_size)
+        is_compiled = self._native is not None and hidden.dtype == torch.float32
+        if self._native is not None and is_compiled and noises is not None and most <= MAX_TOP_K:
+            scores, found = self._native.ranked(
+                hidden, root_id, len(depths), most, self._token_ids, noises
+            )
+            return Ranked.of_compiled(found, scores, is_noisy=bool(noises))
+        scores = self.logits(hidden, root_id, len(depths))
         if chance is None:
-            scores, columns, chances = self._best(hidden, root_id, len(num_ranks), most)
+            columns, chances = best_of(scores, most)
             return Ranked(self._tokens(columns), columns, scores, chances)
-        scores, candidates = self._brought(hidden, root_id, len(num_ranks))
-        columns, drawn = self._drawn(scores, candidates, most, chance)
-        return Ranked(self._tokens(columns), columns, scores, drawn=drawn)
+        scores, candidates = self._brought(scores)
+        columns, probabilities = self._drawn(scores, candidates, most, chance)
+        return Ranked(self._tokens(columns), columns, scores, noised=probabilities)
 
     def _tokens(self, columns: list[list[int]]) -> list[list[int]]:
         """Return the token ids of the columns of a reduced vocabulary."""
         mapped = self._token_map
         return columns if mapped is None else [[*map(mapped.__getitem__, row)] for row in columns]
 
-    def _best(
-        self, hidden: Tensor, root_id: int, num_heads: int, num_ranks: int
-    ) -> tuple[Tensor, list[list[int]], array[float]]:
-        """Return the logits of the first heads, and each one's best columns and probabilities."""
-        if self._native is None or num_ranks > MAX_TOP_K or hidden.dtype != torch.float32:
-            scores = self.logits(hidden, root_id, num_heads)
-            return scores, *best_of(scores, num_ranks)
-        scores, flat, chances = self._native.ranked(hidden, root_id, num_heads, num_ranks)
-        best = [flat[i : i + num_ranks] for i in range(0, len(flat), num_ranks)]
-        return scores, best, chances
-
-    def _brought(
-        self, hidden: Tensor, root_id: int, num_heads: int
-    ) -> tuple[Tensor, Tensor | None]:
+    def _brought(self, scores: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return logits on the CPU, and the columns that sampling noise may rank first."""
-        if self._native is not None and hidden.dtype == torch.float32:
-            scores, *_ = self._native.ranked(hidden, root_id, num_heads, 1)
-        else:
-            scores = self.logits(hidden, root_id, num_heads)
         if self.num_columns <= _MOST_CANDIDATES:
             return scores.cpu(), None
         likely = scores.topk(_MOST_CANDIDATES, dim=-1).indices
@@ -225,16 +219,16 @@ class MedusaHeads:
 
     def _drawn(
         self, scores: Tensor, candidates: Tensor | None, num_ranks: int, chance: Chance
-    ) -> tuple[list[list[int]], Drawn]:
-        """Return the columns that are best with the sampling noise, and the noisy scores."""
+    ) -> tuple[list[list[int]], array[float]]:
+        """Return the columns that are best with the sampling noise, and their probabilities."""
         if candidates is None:
             shifted = chance(scores, self._token_ids)
             best: list[list[int]] = shifted.topk(num_ranks, dim=-1).indices.tolist()
-            return best, Drawn(shifted, best)
+            return best, noised(shifted, best)
         token_ids = candidates if self._token_ids is None else self._token_ids[candidates]
         shifted = chance(scores.gather(1, candidates), token_ids)
         places = shifted.topk(num_ranks, dim=-1).indices
-        return candidates.gather(1, places).tolist(), Drawn(shifted, places.tolist())
+        return candidates.gather(1, places).tolist(), noised(shifted, places.tolist())
 
 
 class _Residuals:

@@ -11,12 +11,10 @@ transformers' `MtpModel` and llama.cpp's `graph_mtp`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import ChainedHead
+from medusa_core.heads.chained import ChainedHead, reserved_rows, row_positions
 from medusa_core.heads.layer_weights import LayerWeights, NamedTensors
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp_layouts import STATE_NORM, TOKEN_NORM
@@ -24,10 +22,11 @@ from medusa_core.heads.mtp_parts import MtpParts, joining_part
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.runtime.backends.caches import SequenceRows
+from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.runtime.backends.decoder import Decoder, read_norm
+from medusa_core.runtime.backends.native_layers import TreeRows, native_layers
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.kv.tensor import TensorCache
 
 
@@ -64,6 +63,8 @@ class MtpHead(ChainedHead):
         )
         self._has_state_first = layout.state_before_embedding
         self._nbytes = weights.nbytes
+        if self._model.embeds_here:
+            self._compiled = native_layers(self._model, linears_of(self._model.blocks), precision)
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -82,33 +83,22 @@ class MtpHead(ChainedHead):
         assert read is not None  # the runner returns the inputs of `taps`
         return read.to(self._precision.device, self._precision.compute)
 
-    def step(
-        self,
-        read: Tensor,
-        token_ids: Sequence[int],
-        positions: Sequence[int],
-        slots: Sequence[int],
-        mask: Tensor | None,
-        width: int,
-        kv: KvCache,
-        only_last: bool = False,
-    ) -> Tensor:
+    def step(self, read: Tensor, rows: TreeRows, kv: KvCache, only_last: bool = False) -> Tensor:
         """Run the layer on some rows; see `ChainedHead.step`."""
-        assert isinstance(kv, TensorCache)
         model, device = self._model, self._precision.device
-        context = model.begin(torch.tensor(positions, device=device), kv.capacity + 1)
-        looked_up = model.offloaded_vectors(token_ids)
+        context = model.begin(row_positions(rows, device), kv.capacity + 1)
+        looked_up = model.offloaded_vectors(rows.token_ids)
         vectors = model.entering(
-            torch.tensor(token_ids, device=device),
+            torch.tensor(rows.token_ids, device=device),
             None if looked_up is None else looked_up.to(device),
             context,
         )
         pair = [self._token_norm(vectors), self._state_norm(read)]
         x = self._joining(torch.cat(pair[::-1] if self._has_state_first else pair, dim=-1))
-        kv.reserve_slots(torch.tensor(slots, device=device), width)
-        if mask is not None:
-            group = self._layer.num_heads // self._layer.num_kv_heads
-            mask = mask.to(self._precision.scores).repeat(group, 1)
-        rows = SequenceRows(slice(0, len(x)), mask, kv)
+        if self._compiled is not None and isinstance(kv, PanelCache):
+            return self._compiled.run(x.float(), rows, kv, only_last=only_last)[:, 0]
+        assert isinstance(kv, TensorCache)
         last = len(x) - 1 if only_last else None
-        return model.final_norm(model.block(0, x, context, [rows], last))
+        return model.final_norm(
+            model.block(0, x, context, [reserved_rows(rows, kv, context)], last)
+        )

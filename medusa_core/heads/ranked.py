@@ -3,36 +3,56 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from medusa_core.heads.compiled_ranking import SHARPNESS, RankedColumns, noises_of, rank_compiled
 from medusa_core.messages import Odds
 from medusa_core.runtime.tree.shape import TreeShape
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.score_reader import reader_of
 
-# A head's logits differ from the target's; the difference blurs the noisy ranking about as
-# much as the noise does. Of 0.35 to 0.7 this gave the most tokens per step.
-_SHARPNESS = 0.5
 # Heads of transformer layers are closer to the target than Medusa heads.
 _LAYERS_SHARPNESS = 0.7
 _LAYERS_RANKS = 10  # of EAGLE-2's reference
 _MOST_CANDIDATES = 4096
 
 
-class Drawn(NamedTuple):
-    """Scores with sampling noise.
+@dataclass(frozen=True, slots=True)
+class DraftVocabulary:
+    """The tokens that heads can draft.
 
     Attributes:
-        scores: Scores of all candidates. float64, [heads, candidates], on the CPU
-        places: Indices of each head's best candidates.
+        size: Size of the target's vocabulary.
+        token_ids: Token id of each column of the heads' logits; None if columns are token ids.
+            int64, [columns], or [paths, columns] if they differ by path
     """
 
-    scores: Tensor
-    places: list[list[int]]
+    size: int
+    token_ids: Tensor | None = None
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """Return the token ids of some columns of each row. [rows, any]"""
+        if self.token_ids is None:
+            return columns
+        token_ids = self.token_ids.to(columns.device)
+        return token_ids[columns] if token_ids.dim() == 1 else token_ids.gather(1, columns)
+
+
+class RankedTokens(NamedTuple):
+    """Best tokens after some paths, path by path, the best first.
+
+    Attributes:
+        token_ids: Equally many for each path. int32
+        chances: Their probabilities, given the sampling noise if any. float32
+    """
+
+    token_ids: array[int]
+    chances: array[float]
 
 
 class Ranked:
@@ -44,7 +64,7 @@ class Ranked:
         scores: The heads' logits. [heads, columns]
     """
 
-    __slots__ = ("_chances", "_drawn", "_sharpness", "columns", "scores", "token_ids")
+    __slots__ = ("_chances", "_noised", "columns", "scores", "token_ids")
 
     def __init__(
         self,
@@ -52,15 +72,31 @@ class Ranked:
         columns: list[list[int]],
         scores: Tensor,
         chances: array[float] | None = None,
-        drawn: Drawn | None = None,
-        sharpness: float = _SHARPNESS,
+        noised: array[float] | None = None,
     ) -> None:
         self.token_ids = token_ids
         self.columns = columns
         self.scores = scores
         self._chances = chances
-        self._drawn = drawn
-        self._sharpness = sharpness
+        self._noised = noised
+
+    @classmethod
+    def of_compiled(cls, found: RankedColumns, scores: Tensor, is_noisy: bool) -> Ranked:
+        """Return what the compiled step ranked.
+
+        Args:
+            found: The best columns.
+            scores: The heads' logits. [heads, columns]
+            is_noisy: Whether noise was added.
+        """
+        size = len(found.columns) // len(scores)
+        columns, token_ids = (
+            [flat[at : at + size].tolist() for at in range(0, len(flat), size)]
+            for flat in (found.columns, found.token_ids)
+        )
+        if is_noisy:
+            return cls(token_ids, columns, scores, noised=found.chances)
+        return cls(token_ids, columns, scores, found.chances)
 
     def chances(self) -> array[float]:
         """Return the softmax probabilities of the top tokens, concatenated over all heads."""
@@ -70,9 +106,7 @@ class Ranked:
 
     def noised_probabilities(self) -> array[float]:
         """Return the top tokens' probabilities given the sampling noise, if any; else `chances`."""
-        if self._drawn is None:
-            return self.chances()
-        return _probabilities(self._drawn.scores.mul(self._sharpness).float(), self._drawn.places)
+        return self.chances() if self._noised is None else self._noised
 
     def odds(self, shape: TreeShape) -> Odds:
         """Return the heads' probabilities for the nodes of a tree of their ranks."""
@@ -82,46 +116,58 @@ class Ranked:
 def rank_tokens(
     scores: Tensor,
     num_ranks: int,
+    vocabulary: DraftVocabulary,
     chance: Chance | None = None,
     depth: int = 1,
-    tokens: Callable[[Tensor], Tensor] = lambda columns: columns,
-    sharpness: float = _SHARPNESS,
-) -> Ranked:
+    sharpness: float = SHARPNESS,
+) -> RankedTokens:
     """Return the best tokens after paths of one length.
 
     Args:
         scores: [paths, columns], any device and float dtype
         num_ranks: Number of tokens per path.
+        vocabulary: Tokens of the columns.
         chance: Adds the sampling noise of the target's coming choice; tokens are ranked with it.
         depth: Depth of the tokens in the tree, from 1.
-        tokens: Returns the token ids of some columns, on the same device.
         sharpness: Factor of noisy scores, which flattens their softmax.
     """
+    # A draft model's scores are so close to the target's that unlikely tokens must be drawn, too.
+    noises = noises_of(chance, (depth,), vocabulary.size) if sharpness < 1 or not chance else None
+    found = rank_compiled(scores, num_ranks, vocabulary.token_ids, noises, sharpness)
+    if found is not None:
+        return RankedTokens(found.token_ids, found.chances)
+    num_paths, num_columns = scores.shape
     if chance is None:
         columns, chances = best_of(scores, num_ranks)
-        token_ids: list[list[int]] = tokens(torch.tensor(columns, device=scores.device)).tolist()
-        return Ranked(token_ids, columns, scores, chances)
-    num_paths, num_columns = scores.shape
+        best = vocabulary.tokens(torch.tensor(columns, device=scores.device))
+        return RankedTokens(_flat(best), chances)
     share = min(num_columns, max(num_ranks, _MOST_CANDIDATES // num_paths))
     likely = scores.topk(share, dim=-1)
-    own = tokens(likely.indices).cpu()
+    own = vocabulary.tokens(likely.indices).cpu()
     shifted = chance(likely.values.cpu(), own, [depth] * num_paths)
     places = shifted.topk(min(num_ranks, share), dim=-1).indices
-    return Ranked(
-        own.gather(1, places).tolist(),
-        likely.indices.cpu().gather(1, places).tolist(),
-        scores,
-        drawn=Drawn(shifted, places.tolist()),
-        sharpness=sharpness,
-    )
+    return RankedTokens(_flat(own.gather(1, places)), noised(shifted, places.tolist(), sharpness))
 
 
 def rank_tokens_of_layers(
-    scores: Tensor, chance: Chance | None, depth: int, tokens: Callable[[Tensor], Tensor]
-) -> Ranked:
+    scores: Tensor, vocabulary: DraftVocabulary, chance: Chance | None, depth: int
+) -> RankedTokens:
     """Call `rank_tokens` with the settings for heads of transformer layers."""
     num_ranks = min(_LAYERS_RANKS, scores.shape[-1])
-    return rank_tokens(scores, num_ranks, chance, depth, tokens, _LAYERS_SHARPNESS)
+    return rank_tokens(scores, num_ranks, vocabulary, chance, depth, _LAYERS_SHARPNESS)
+
+
+def noised(
+    shifted: Tensor, places: Sequence[Sequence[int]], sharpness: float = SHARPNESS
+) -> array[float]:
+    """Return the probabilities of the best candidates, given the sampling noise.
+
+    Args:
+        shifted: Noisy scores of all candidates. float64 [rows, candidates], on the CPU
+        places: Indices of each row's best candidates.
+        sharpness: Factor of the scores, which flattens their softmax.
+    """
+    return _probabilities(shifted.mul(sharpness).float(), places)
 
 
 def best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:
@@ -134,6 +180,11 @@ def best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[floa
     columns, probabilities = torch.stack([best.indices.double(), chances.double()]).tolist()
     flat = [chance for row in probabilities for chance in row]
     return [[int(column) for column in row] for row in columns], array("f", flat)
+
+
+def _flat(token_ids: Tensor) -> array[int]:
+    """Concatenate rows of token ids."""
+    return array("i", token_ids.flatten().tolist())
 
 
 def _probabilities(scores: Tensor, columns: Sequence[Sequence[int]]) -> array[float]:

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.cached import CachedHeads
+from medusa_core.heads.compiled_ranking import SHARPNESS, noises_of, rank_compiled
 from medusa_core.heads.medusa import BuildLinear, SharedWeights
-from medusa_core.heads.ranked import Drawn, Ranked, best_of
+from medusa_core.heads.ranked import Ranked, best_of, noised
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
@@ -242,6 +243,10 @@ class StreamHeads(CachedHeads):
         """
         scores = self.scores(self.states(entering, position, kv, num_streams))
         num_ranks = min(num_ranks, scores.shape[-1])
+        noises = noises_of(chance, range(1, 1 + len(scores)), scores.shape[-1])
+        found = rank_compiled(scores, num_ranks, None, noises, SHARPNESS)
+        if found is not None:
+            return Ranked.of_compiled(found, scores, is_noisy=bool(noises))
         if chance is None:
             columns, chances = best_of(scores, num_ranks)
             return Ranked(columns, columns, scores, chances)
@@ -250,7 +255,7 @@ class StreamHeads(CachedHeads):
         shifted = chance(likely.values.cpu(), token_ids)
         places = shifted.topk(num_ranks, dim=-1).indices
         columns = token_ids.gather(1, places).tolist()
-        return Ranked(columns, columns, scores, drawn=Drawn(shifted, places.tolist()))
+        return Ranked(columns, columns, scores, noised=noised(shifted, places.tolist()))
 
     def scores(self, states: Tensor) -> Tensor:
         """Compute logits. [n, hidden] → [n, vocabulary], float32 or better"""

@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections.abc import Callable, Sequence
 from ctypes import addressof, sizeof
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -28,11 +29,12 @@ from medusa_core.runtime.backends.block import (
     ParallelExperts,
     ShortConvolution,
 )
-from medusa_core.runtime.backends.decoder import Decoder
+from medusa_core.runtime.backends.decoder import Decoder, PerLayerInputs
 from medusa_core.runtime.backends.experts import SUM_EPS, ExpertMlps, Mlp
 from medusa_core.runtime.backends.host_mlp import HostMlp
 from medusa_core.runtime.backends.native_limits import why_not
 from medusa_core.runtime.backends.norm import RmsNorm
+from medusa_core.runtime.backends.rope import Rope
 from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
@@ -61,6 +63,40 @@ from medusa_core.system.native.structs import (
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
 
+class DescribedLayers(Protocol):
+    """Layers that `NativeDecoder` describes; see `Decoder` for the members."""
+
+    @property
+    def config(self) -> ModelConfig:
+        """Sizes of the layers."""
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The layers."""
+
+    @property
+    def ropes(self) -> Sequence[Rope]:
+        """Rotary embeddings."""
+
+    @property
+    def embedding(self) -> Tensor:
+        """Token embeddings."""
+
+    @property
+    def final_norm(self) -> RmsNorm:
+        """Norm after the last layer."""
+
+    @property
+    def per_layer(self) -> PerLayerInputs | None:
+        """Per-layer embeddings, or None."""
+
+    def rotations(self, num_positions: int) -> list[Tensor]:
+        """Return the table of each rope."""
+
+    def query_growth(self, num_positions: int) -> Tensor | None:
+        """Return factors of rotated queries for every position, or None."""
+
+
 class NativeDecoder:
     """C structures of a decoder, which point to its weights.
 
@@ -69,12 +105,12 @@ class NativeDecoder:
         struct: The C `Decoder`.
     """
 
-    def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
+    def __init__(self, library: ctypes.CDLL, model: DescribedLayers) -> None:
         config = model.config
         self.library = library
         self._model = model
         self._kept: list[Tensor] = []  # float32 copies that the structures point to
-        self._num_positions = 0
+        self._num_positions = self._first_position = 0
         self._rope_tables: list[Tensor] = []
         self._ropes = (RopeStruct * len(model.ropes))()
         self._per_layer_width = 0 if model.per_layer is None else model.per_layer.width
@@ -110,7 +146,7 @@ class NativeDecoder:
         """Extend the RoPE tables to a number of positions."""
         if num_positions <= self._num_positions:
             return
-        self._num_positions = num_positions
+        self._num_positions, self._first_position = num_positions, 0
         self._rope_tables.clear()
         tables, growth = (
             self._model.rotations(num_positions),
@@ -122,6 +158,22 @@ class NativeDecoder:
         if growth is not None:
             self._rope_tables.append(growth.float().contiguous())
             self._ropes[0].attn_temperature_scale = self._rope_tables[-1].data_ptr()
+
+    def start_at(self, position: int, num_rows: int) -> None:
+        """Give the first row of caches another RoPE position than 0.
+
+        Args:
+            position: The position.
+            num_rows: Rows that the tables must have from there on.
+        """
+        self.extend_rope(position + num_rows)
+        if position == self._first_position:
+            return
+        self._first_position = position
+        for struct, table in zip(self._ropes, self._rope_tables, strict=False):
+            struct.cos_sin = table[position:].data_ptr()
+        if len(self._rope_tables) > len(self._ropes):
+            self._ropes[0].attn_temperature_scale = self._rope_tables[-1][position:].data_ptr()
 
     def up_to_layer(self, layer: int) -> DecoderStruct:
         """Return a decoder of the layers before one."""

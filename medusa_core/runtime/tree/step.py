@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from medusa_core.runtime.tree.shape import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor  # reading messages doesn't import torch
 
     from medusa_core.models.text.grammar import Grammar
@@ -164,6 +167,38 @@ class Chance(Protocol):
         Returns:
             [positions, n], on the CPU; −inf for tokens that are filtered out.
         """
+
+
+class PositionNoise(NamedTuple):
+    """Sampling noise and filters of one position.
+
+    Attributes:
+        uniform: Random number in [0, 1) of each token. float64, [vocabulary or more]
+        temperature: Divides logits.
+        top_k: Number of tokens that are kept; 0 for all.
+        top_p: Probability of the tokens that are kept; 1 for all.
+        min_p: Lowest probability that is kept, relative to the best token's.
+    """
+
+    uniform: NDArray[np.float64]
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+
+
+class SeededChance(ABC):
+    """A `Chance` whose noise compiled code can compute itself, from uniform numbers."""
+
+    @abstractmethod
+    def __call__(
+        self, scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
+        """Add noise and filters to logits; see `Chance`."""
+
+    @abstractmethod
+    def noise(self, depth: int, vocab_size: int) -> PositionNoise:
+        """Return the noise of a depth, from 1, for all tokens of a vocabulary."""
 
 
 class Acceptance(NamedTuple):

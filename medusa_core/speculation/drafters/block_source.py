@@ -10,13 +10,13 @@ al. 2024b), section 4, for trees by cumulative confidence, which the growth buil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.frequent_tokens import FrequentVocabulary
+from medusa_core.heads.ranked import DraftVocabulary
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
@@ -111,12 +111,11 @@ class BlockSource(LevelSource):
             return None
         assert self._last is not None  # by `start`
         found = block.scores_after(level, [path[-1] if path else self._last for path in paths])
-        tokens = partial(self._tokens, found.columns)
-        return LevelScores(found.scores, tokens, not block.depends_on_path, found.confidences)
-
-    def _tokens(self, scored: Tensor | None, columns: Tensor) -> Tensor:
-        """Token ids of columns; `scored` has the head's columns that have logits, None for all."""
-        return self._head.tokens(columns if scored is None else scored[columns])
+        vocabulary = self._head.vocabulary
+        if found.columns is not None:
+            token_ids = vocabulary.tokens(found.columns)
+            vocabulary = DraftVocabulary(vocabulary.size, token_ids)
+        return LevelScores(found.scores, vocabulary, not block.depends_on_path, found.confidences)
 
     def _draft(self) -> DraftedBlock | None:
         """Draft a block after the root; None without room in the cache."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
 from medusa_core.heads.frequent_tokens import FrequentVocabulary
-from medusa_core.runtime.backends.caches import causal_mask
+from medusa_core.runtime.backends.native_layers import TreeRows
 from medusa_core.speculation.drafters.head_memory import MAX_CHUNK, HeadMemory
 from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource
 from medusa_core.speculation.drafters.observation import Observation
@@ -32,28 +33,19 @@ class ChainedMemory(HeadMemory):
 
     def compute(self, features: Tensor, place: int) -> Tensor:
         """Run the head on known tokens and the target's features, and keep its rows."""
-        count, length = len(features), self.kv.length
-        positions = range(place, place + count)
-        token_ids = self.token_ids[place : place + count]
-        mask = None
-        if count > 1:
-            mask = causal_mask(length, count, torch.float32, features.device)
+        count = len(features)
+        rows = TreeRows.chain(self.token_ids[place : place + count], place)
         self.kv.reserve(count)
-        slots = range(length, length + count)
-        inputs = self._head.fused(features)
-        width = length + count
-        states = self._head.step(
-            inputs, token_ids, positions, slots, mask, width, self.kv, only_last=True
-        )
+        states = self._head.step(self._head.fused(features), rows, self.kv, only_last=True)
         self.kv.commit(range(count))
         return states
 
 
 class _Node(NamedTuple):
-    """A drafted path: the head's state after it, and the cache slots of its rows."""
+    """A drafted path: the head's state after it, and its row in the tree; −1 for the root."""
 
     state: Tensor
-    slots: tuple[int, ...]
+    row: int
 
 
 class ChainedSource(LevelSource):
@@ -67,7 +59,7 @@ class ChainedSource(LevelSource):
         self._prompt: Sequence[int] = ()
         self._root: Tensor | None = None
         self._nodes: dict[tuple[int, ...], _Node] = {}
-        self._num_rows = 0
+        self._parents, self._depths = array("i"), array("i")  # of the tree's rows in the cache
         self._columns = 0  # of the current step
         self._frequent = FrequentVocabulary(head.num_columns)
 
@@ -110,8 +102,8 @@ class ChainedSource(LevelSource):
         self._columns = self._frequent.num_columns(memory.token_ids)
         if state is not None or memory.has_waiting:
             self._root = state
-        self._num_rows = 0
-        self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
+        self._parents, self._depths = array("i"), array("i")
+        self._nodes = {} if self._root is None else {(): _Node(self._root, -1)}
 
     def is_known(self, path: tuple[int, ...]) -> bool:
         """Whether the head has a state of the path without its last token."""
@@ -124,34 +116,22 @@ class ChainedSource(LevelSource):
 
     def _scores(self, states: Tensor) -> LevelScores:
         """Scores of the next tokens from the head's states. [paths, hidden]"""
-        return LevelScores(self._head.scores(states, self._columns), self._head.tokens)
+        return LevelScores(self._head.scores(states, self._columns), self._head.vocabulary)
 
     def _extend(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
         """The head's states after paths with known parents; None without room in the cache."""
-        memory = self._memory.get()
-        kv, length = memory.kv, memory.kv.length
-        first = length + self._num_rows
-        if first + len(paths) > kv.capacity:
+        memory, known = self._memory.get(), len(self._parents)
+        kv = memory.kv
+        if kv.length + known + len(paths) > kv.capacity:
             return None
         above = [self._nodes[path[:-1]] for path in paths]
-        mask = torch.zeros(len(paths), first + len(paths))
-        mask[:, length:] = float("-inf")
-        for row, node in enumerate(above):
-            mask[row, [*node.slots, first + row]] = 0.0
-        mask = mask.to(above[0].state.device)
-        states = self._head.step(
-            torch.cat([node.state for node in above]),
-            [path[-1] for path in paths],
-            [memory.num_places + len(path) - 1 for path in paths],
-            range(first, first + len(paths)),
-            mask,
-            first + len(paths),
-            kv,
-        )
-        self._num_rows += len(paths)
-        for row, (path, node) in enumerate(zip(paths, above, strict=True)):
-            slots = (*node.slots, first + row)
-            self._nodes[path] = _Node(states[row : row + 1], slots)
+        self._parents.extend(node.row for node in above)
+        self._depths.extend(len(path) - 1 for path in paths)
+        token_ids, place = [path[-1] for path in paths], memory.num_places
+        rows = TreeRows(token_ids, place, self._parents, self._depths, known)
+        states = self._head.step(torch.cat([node.state for node in above]), rows, kv)
+        for row, path in enumerate(paths):
+            self._nodes[path] = _Node(states[row : row + 1], known + row)
         return states
 
     def truncate(self, length: int) -> None:

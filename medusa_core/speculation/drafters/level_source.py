@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from medusa_core.heads.ranked import Ranked, rank_tokens_of_layers
+from medusa_core.heads.ranked import DraftVocabulary, rank_tokens_of_layers
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import Chance, RowBudget
@@ -28,13 +28,13 @@ class LevelScores(NamedTuple):
 
     Attributes:
         scores: [paths, columns], float32 or better; [1, columns] with `is_shared`.
-        tokens: Returns the token ids of some columns of every row.
+        vocabulary: Tokens of the columns.
         is_shared: The scores don't depend on the path.
         confidences: Factor of each path's probabilities, in [0, 1]; empty for 1.
     """
 
     scores: Tensor
-    tokens: Callable[[Tensor], Tensor]
+    vocabulary: DraftVocabulary
     is_shared: bool = False
     confidences: Sequence[float] = ()
 
@@ -80,22 +80,17 @@ class LevelSource(LastObservation, ABC):
         scored = self.level_scores(paths.level, known) if known else None
         if scored is None:
             return None
-        ranked = self._ranked(scored, paths.level + 1)
-        token_ids = array("i", [token for best in ranked.token_ids for token in best])
+        token_ids, chances = rank_tokens_of_layers(
+            scored.scores, scored.vocabulary, self._chance, paths.level + 1
+        )
         if scored.is_shared:
-            return Candidates(token_ids, ranked.noised_probabilities())
-        counts = [len(best) for best in ranked.token_ids]
-        chances = ranked.noised_probabilities()
+            return Candidates(token_ids, chances)
+        count = len(token_ids) // len(known)
         if scored.confidences:
-            factors = (f for f, n in zip(scored.confidences, counts, strict=True) for _ in range(n))
+            factors = (factor for factor in scored.confidences for _ in range(count))
             chances = array("f", [one * f for one, f in zip(chances, factors, strict=True)])
-        each = iter(counts)
-        of_paths = array("i", [next(each) if is_known else 0 for is_known in are_known])
+        of_paths = array("i", [count if is_known else 0 for is_known in are_known])
         return Candidates(token_ids, chances, of_paths)
-
-    def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
-        """The best tokens of each row of scores, with the rule's noise."""
-        return rank_tokens_of_layers(scored.scores, self._chance, depth, scored.tokens)
 
 
 def head_spec(

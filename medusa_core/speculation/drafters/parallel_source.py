@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.eagle import EagleHead
-from medusa_core.runtime.backends.caches import causal_mask
+from medusa_core.runtime.backends.native_layers import TreeRows
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.level_source import LevelScores
 
@@ -51,14 +51,6 @@ class ParallelSource(ChainedSource):
         count = max(0, min(self._num_levels, most_rows - 1, kv.capacity - length + 1) - 1)
         if not count:
             return (root,)
-        width = length + count
-        states = self._head.step(
-            self._masked.expand(count, -1),
-            [self._mask_id] * count,
-            range(place, place + count),
-            range(length, width),
-            causal_mask(length, count, torch.float32, root.device),
-            width,
-            kv,
-        )
+        rows = TreeRows.chain([self._mask_id] * count, place)
+        states = self._head.step(self._masked.expand(count, -1), rows, kv)
         return (root, *torch.split(states, 1))

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.heads.ranked import Ranked
+from medusa_core.heads.ranked import Ranked, RankedTokens
 from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -234,13 +234,10 @@ def source_registry() -> Registry[SourceSpec]:
     return Registry(sources, "source of drafts", SourceSpec)
 
 
-def candidates_of(ranked: Ranked) -> Candidates:
-    """Candidates from the heads' ranked tokens after paths of one length."""
-    return Candidates(
-        array("i", [token_id for best in ranked.token_ids for token_id in best]),
-        ranked.noised_probabilities(),
-        array("i", [len(best) for best in ranked.token_ids]),
-    )
+def candidates_of(ranked: RankedTokens, num_paths: int) -> Candidates:
+    """Candidates from ranked tokens after paths of one length."""
+    token_ids, chances = ranked
+    return Candidates(token_ids, chances, array("i", [len(token_ids) // num_paths]) * num_paths)
 
 
 def candidates_by_level(ranked: Ranked) -> list[Candidates]:

@@ -7,6 +7,7 @@ the drafts. So these may be chosen by that noise, and the text keeps its distrib
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -15,6 +16,8 @@ from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
     Acceptance,
     Chance,
+    PositionNoise,
+    SeededChance,
     WalkContext,
 )
 from medusa_core.speculation.rules.rule import (
@@ -70,9 +73,7 @@ class Sample:
 
     def chance(self, position: int) -> Chance | None:
         """The noise of the positions after the root, for drafters that draft the same tokens."""
-        return lambda scores, token_ids, depths=None: self._sampler.shifted(
-            scores, token_ids, position, depths
-        )
+        return _SampleChance(self._sampler, position)
 
     def numbers(
         self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
@@ -81,6 +82,23 @@ class Sample:
         scores = self._sampler.log_probabilities(self._shaping(row, context, path))
         noise = gumbel_noise_of(self._seed, context.position + len(path), token_id)
         return (("probability", math.exp(scores[token_id])), ("noise", noise))
+
+
+class _SampleChance(SeededChance):
+    """The sampler's noise from a position on."""
+
+    def __init__(self, sampler: Sampler, position: int) -> None:
+        self._sampler, self._position = sampler, position
+
+    def __call__(
+        self, scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
+        """Add the noise of the positions at some depths; see `Chance`."""
+        return self._sampler.shifted(scores, token_ids, self._position, depths)
+
+    def noise(self, depth: int, vocab_size: int) -> PositionNoise:
+        """Return the noise and filters of the position at a depth."""
+        return self._sampler.noise(self._position + depth - 1, vocab_size)
 
 
 SPEC = RuleSpec(

@@ -26,6 +26,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
 from medusa_core.messages import GenerateSettings
+from medusa_core.runtime.tree.step import PositionNoise
 from medusa_core.speculation.rules.rule import check_finite
 from medusa_core.speculation.rules.shaping import numbers_of
 
@@ -263,6 +264,13 @@ class Sampler:
         if self._has_filters:
             return torch.stack([self._filtered(row.numpy()) for row in known]).add_(noise)
         return known.div(self._settings.temperature).add_(noise)
+
+    def noise(self, position: int, vocab_size: int) -> PositionNoise:
+        """Return what `shifted` adds at a position, as compiled code reads it."""
+        settings, uniform = self._settings, self._uniform(position, vocab_size)
+        return PositionNoise(
+            uniform, settings.temperature, settings.top_k, settings.top_p, settings.min_p
+        )
 
     @property
     def _has_filters(self) -> bool:

@@ -415,12 +415,44 @@ class PassStruct(Structure):
     scratch: FloatsOut
     # Of each output row the final norm's output, then the tapped values.
     hidden_states: FloatsOut  # [num_rows − first_output_row, 1 + num_taps, hidden]
+    # Input of the first block's token mixer in place of its pre-norm's output, or NULL.
+    # [num_rows − first_row, inputs of `qkv`]
+    mixer_inputs: Floats
     num_sequences: Int32
     num_rows: Int32
+    # Of the only sequence, whose earlier rows have their keys and values in the cache already.
+    first_row: Int32
     first_output_row: Int32  # of earlier rows the last layer only writes keys and values
     num_workers: Int32
     num_taps: Int32
     per_layer_width: Int32  # of all layers together
+
+
+@c_struct
+class NoiseStruct(Structure):
+    """Sampling noise and filters of a position."""
+
+    uniform: Annotated[Address, "const double *", c_void_p]  # in [0, 1), by token id
+    temperature: Float
+    top_p: Float  # 1 for all
+    min_p: Float
+    top_k: Int32  # 0 for all
+
+
+@c_struct
+class RankingStruct(Structure):
+    """How rows of logits are ranked, and where the best columns of each are written."""
+
+    token_ids: Annotated[Address, "const int64_t *", c_void_p]  # of columns; NULL if they are ids
+    noises: Annotated[Address, "const Noise *", c_void_p]  # by position, or NULL for no noise
+    columns: Int32sOut  # best first. [rows, k]
+    tokens: Int32sOut  # their token ids, or NULL. [rows, k]
+    probabilities: FloatsOut  # given the noise, if any. [rows, k]
+    num_columns: Int32
+    k: Int32  # at most MAX_TOP_K
+    rows_per_noise: Int32  # consecutive rows of one position
+    sharpness: Float  # factor of noisy scores, below 1, which flattens their softmax
+    tail_factor: Float  # mean of e^(sharpness · noise): the weight of columns that aren't drawn
 
 
 @c_struct
@@ -438,6 +470,21 @@ class HeadsStruct(Structure):
     num_heads: Int32
     num_rest: Int32  # depths of `rest`
     shares_projection: Int32
+    embedding_is_bf16: Int32  # else float32
+
+
+@c_struct
+class PathHeadStruct(Structure):
+    """A Hydra head, which reads the target's state, the root and the drafts of a path."""
+
+    # W of the first residual layer, and R below it; without R the residual is the state.
+    first: Annotated[Address, "const Linear *", c_void_p]
+    rest: Annotated[Address, "const Linear *", c_void_p]  # further residual layers
+    projection: Annotated[Address, "const Linear *", c_void_p]
+    embedding: Data  # [vocabulary, hidden]
+    hidden_size: Int32  # a multiple of PANEL
+    num_tokens: Int32  # of a path, with the root
+    num_rest: Int32
     embedding_is_bf16: Int32  # else float32
 
 
@@ -535,12 +582,22 @@ void forward(const Decoder *decoder, const Pass *pass, Pool *pool);
 /* Divide logits, then cap them softly unless `softcap` is 0; in place. [count] */
 void scale_logits(float *logits, int64_t count, float divisor, float softcap, Pool *pool);
 
-/* Compute the logits of the first `count` heads for one row, and the best k columns of each.
+/* Rank rows of logits, `stride` floats apart. */
+void rank_rows(const float *logits, int64_t stride, int32_t rows, const Ranking *ranking,
+               Pool *pool);
+
+/* Compute and rank the logits of the first `count` heads for one row.
    hidden: the target's hidden state. [hidden_size]; root_id: the token chosen from it
-   scratch: [3 · count + 3, hidden_size]; logits: [count, num_columns]
-   best, probabilities: best first; k is at most MAX_TOP_K. [count, k] */
-void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t k,
-               float *scratch, float *logits, int32_t *best, float *probabilities, Pool *pool);
+   scratch: [3 · count + 3, hidden_size]; logits: [count, num_columns] */
+void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count,
+               float *scratch, float *logits, const Ranking *ranking, Pool *pool);
+
+/* Compute and rank the logits of a Hydra head after `count` paths.
+   paths: their tokens without the root. [count, num_tokens − 1]
+   scratch: [count, 2 · (num_tokens + 3), hidden_size]; logits: [count, columns] */
+void run_path_head(const PathHead *head, const float *hidden, int64_t root_id,
+                   const int32_t *paths, int32_t count, float *scratch, float *logits,
+                   const Ranking *ranking, Pool *pool);
 
 /* Follow the most probable tokens down a tree from its root.
    logits: [nodes, columns]; token_ids, parents: [nodes]

@@ -25,7 +25,7 @@ from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import Heads, kind_of, read_shape
 from medusa_core.heads.medusa import HeadsTarget
-from medusa_core.heads.ranked import Ranked, rank_tokens
+from medusa_core.heads.ranked import RankedTokens, rank_tokens
 from medusa_core.hub.convert.convert import (
     ConversionLimits,
     convert,
@@ -68,6 +68,7 @@ from medusa_core.speculation.drafters.source import (
     Source,
     source_registry,
 )
+from medusa_core.speculation.rules.sample import Sample
 from medusa_core.speculation.rules.sampling import (
     Sampler,
     gumbel_noise,
@@ -120,9 +121,18 @@ def heads_of(target: Target) -> HydraHeads:
 
 def ranked_by(
     target: Target, hidden: Tensor, paths: Tensor, num_ranks: int, chance: Chance | None = None
-) -> Ranked:
-    heads = heads_of(target)
-    return rank_tokens(heads.logits(hidden, paths), num_ranks, chance, paths.shape[1], heads.tokens)
+) -> RankedTokens:
+    """Rank what follows paths, which begin with one root."""
+    drafts = array("i", paths[:, 1:].flatten().tolist())
+    count, length = paths.shape
+    root_id = int(paths[0, 0])
+    return heads_of(target).ranked(hidden, root_id, drafts, count, length - 1, num_ranks, chance)
+
+
+def by_path(ranked: RankedTokens, num_ranks: int) -> list[list[int]]:
+    """Token ids of each path."""
+    token_ids = ranked.token_ids.tolist()
+    return [token_ids[at : at + num_ranks] for at in range(0, len(token_ids), num_ranks)]
 
 
 def a_state(target: Target, seed: int = 1) -> Tensor:
@@ -266,14 +276,35 @@ def test_under_sampling_candidates_are_ranked_with_the_noise_of_their_position(
     for paths in ([(7,)], [(7, 4), (7, 300)], [(7, 4, 9), (7, 9, 4), (7, 0, 0)]):
         ranked = ranked_by(target, hidden, torch.tensor(paths), 5, chance)
         noise = gumbel_noise(3, 40 + len(paths[0]) - 1, VOCABULARY)
-        for path, found in zip(paths, ranked.token_ids, strict=True):
+        for path, found in zip(paths, by_path(ranked, 5), strict=True):
             scores = drafted_scores(tensors, VECTORS, hidden, path)
             best = (sampler.filtered(scores) + noise).topk(5)
             num_kept = int(best.values.isfinite().sum())
             assert found[:num_kept] == best.indices[:num_kept].tolist()
-        worths = ranked.noised_probabilities()
-        assert len(worths) == 5 * len(paths)
-        assert all(0 <= worth <= 1 for worth in worths)
+        assert len(ranked.chances) == 5 * len(paths)
+        assert all(0 <= chance <= 1 for chance in ranked.chances)
+
+
+@pytest.mark.parametrize("more", [None, {}, {"top_k": 20}, {"top_p": 0.3}, {"min_p": 0.2}], ids=str)
+def test_compiled_levels_draft_like_torch(more: dict[str, Any] | None, tmp_path: Path) -> None:
+    target = loaded(tmp_path, random_hydra(HYDRA), "float32")
+    heads, hidden, chance = heads_of(target), a_state(target), None
+    assert len(heads._compiled) == heads.num_heads
+    if more is not None:
+        chance = Sample(GenerateSettings(rule="sample", seed=3, **more)).chance(40)
+    for paths in ([(7,)], [(7, 4), (7, 300)], [(7, 4, 9), (7, 9, 4), (7, 0, 0)]):
+        compiled = ranked_by(target, hidden, torch.tensor(paths), 5, chance)
+        by_torch = None if chance is None else (lambda *asked: chance(*asked))  # not seeded
+        logits = heads.logits(hidden, torch.tensor(paths))
+        exact = rank_tokens(logits, 5, heads.vocabulary, by_torch, len(paths[0]))
+        # What filters drop has no probability, and is in any order.
+        kept = [place for place, chance_of in enumerate(exact.chances) if chance_of > 1e-20]
+        assert len(kept) >= len(paths)
+        for place in kept:
+            assert compiled.token_ids[place] == exact.token_ids[place]
+        # Without filters columns beyond the candidates have noise of its mean weight.
+        error = 0.3 if more == {} else 1e-4
+        assert list(compiled.chances) == pytest.approx(list(exact.chances), rel=error, abs=1e-6)
 
 
 # What they are good for ---------------------------------------------------------------------------
@@ -414,10 +445,10 @@ def test_padding_of_the_vocabulary_is_never_drafted(tmp_path: Path) -> None:
     target = loaded(tmp_path, tensors)
     paths = torch.tensor([(7, 3)])
     ranked = ranked_by(target, a_state(target), paths, 32)
-    assert max(ranked.token_ids[0]) < VOCABULARY
+    assert max(ranked.token_ids) < VOCABULARY
     fewer = random_hydra(replace(HYDRA, vocab_size=VOCABULARY - 8))
     few = ranked_by(loaded(tmp_path, fewer), a_state(target), paths, 32)
-    assert max(few.token_ids[0]) < VOCABULARY - 8
+    assert max(few.token_ids) < VOCABULARY - 8
 
 
 def test_heads_use_the_targets_threads(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_logits_equal_the_equations(is_tied: bool, tmp_path: Path) -> None:
     expected = projection @ state
     torch.testing.assert_close(heads.logits(hidden, path)[0], expected)
     best = tensors["token_map"][expected.topk(4).indices].tolist()
-    found = rank_tokens(heads.logits(hidden, path), 4, None, 2, heads.tokens)
-    assert found.token_ids[0] == best
+    found = rank_tokens(heads.logits(hidden, path), 4, heads.vocabulary)
+    assert found.token_ids.tolist() == best
 
 
 @pytest.mark.parametrize("is_tied", [True, False])

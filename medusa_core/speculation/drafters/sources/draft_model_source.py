@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
-from medusa_core.heads.ranked import rank_tokens
+from medusa_core.heads.ranked import DraftVocabulary, rank_tokens
 from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -189,7 +189,9 @@ class DraftModelSource:
         """The best tokens of each row of logits, with sharpened probabilities."""
         own = scores[:, : self._vocab_size].float()
         num_ranks = min(_RANKS, own.shape[-1])
-        return candidates_of(rank_tokens(own, num_ranks, self._chance, depth, sharpness=_SHARPNESS))
+        vocabulary = DraftVocabulary(self._vocab_size)
+        ranked = rank_tokens(own, num_ranks, vocabulary, self._chance, depth, _SHARPNESS)
+        return candidates_of(ranked, len(own))
 
     def truncate(self, length: int) -> None:
         """Drop the draft model's rows from `length` on."""

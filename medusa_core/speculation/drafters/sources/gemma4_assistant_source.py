@@ -62,7 +62,7 @@ class AssistantSource(LevelSource):
         )
         self._states |= {path: backbone[row : row + 1] for row, path in enumerate(paths)}
         scored = self._head.scores(states)
-        return LevelScores(scored.scores, scored.tokens)
+        return LevelScores(scored.scores, scored.vocabulary)
 
     def truncate(self, length: int) -> None:
         """Forget the last row's state, and release the keys and values that were read."""

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
 from medusa_core.heads.hydra import HydraHeads
-from medusa_core.heads.ranked import Ranked, rank_tokens
 from medusa_core.i18n import tr
 from medusa_core.messages import SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
-from medusa_core.speculation.drafters.level_source import LevelScores, LevelSource, head_spec
+from medusa_core.speculation.drafters.level_source import head_spec
+from medusa_core.speculation.drafters.observation import LastObservation
+from medusa_core.speculation.drafters.source import Candidates, Paths, candidates_of
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
 
-class HydraSource(LevelSource):
-    """Runs one head per level of a tree; see `LevelSource`."""
+class HydraSource(LastObservation):
+    """Runs one head per level of a tree, on all of its paths at once; see `Source`.
+
+    Attributes:
+        top_tokens: Empty, as candidates depend on the path.
+    """
 
     def __init__(self, heads: HydraHeads, budget: RowBudget) -> None:
         levels = heads.num_heads if budget.levels is None else budget.levels
-        super().__init__(min(heads.num_heads, levels))
+        self.top_tokens: Sequence[Sequence[int]] = ()
+        self._num_levels = min(heads.num_heads, levels)
         self._heads = heads
         self._num_ranks = min(heads.num_columns, ranks_within(budget))
         self._root_id = 0
@@ -34,16 +38,20 @@ class HydraSource(LevelSource):
         self._root_id = root_id
         self._levels = min(self._num_levels, most_rows - 1)
 
-    def level_scores(self, level: int, paths: Sequence[tuple[int, ...]]) -> LevelScores | None:
-        """Run the head of a level after each path."""
-        if self._seen is None or level >= self._levels:
+    def candidates(self, paths: Paths) -> Candidates | None:
+        """Run the head of a level after each path; see `CandidateSource`."""
+        if self._seen is None or paths.level >= self._levels:
             return None
-        rows = torch.tensor([(self._root_id, *path) for path in paths])
-        return LevelScores(self._heads.logits(self._seen.hidden, rows), self._heads.tokens)
-
-    def _ranked(self, scored: LevelScores, depth: int) -> Ranked:
-        """The best tokens of each path, as many as can be worth a row."""
-        return rank_tokens(scored.scores, self._num_ranks, self._chance, depth, scored.tokens)
+        ranked = self._heads.ranked(
+            self._seen.hidden,
+            self._root_id,
+            paths.token_ids,
+            paths.num,
+            paths.level,
+            self._num_ranks,
+            self._seen.chance,
+        )
+        return candidates_of(ranked, paths.num)
 
 
 HINT = tr("Load Hydra heads for this model, or choose the drafter 'suffix' or 'none'.")

@@ -371,13 +371,41 @@ typedef struct Pass {
     /* Of each output row the final norm's output, then the tapped values. [num_rows − first_output_row,
        1 + num_taps, hidden] */
     float *hidden_states;
+    /* Input of the first block's token mixer in place of its pre-norm's output, or NULL. [num_rows −
+       first_row, inputs of `qkv`] */
+    const float *mixer_inputs;
     int32_t num_sequences;
     int32_t num_rows;
+    /* Of the only sequence, whose earlier rows have their keys and values in the cache already. */
+    int32_t first_row;
     int32_t first_output_row; /* of earlier rows the last layer only writes keys and values */
     int32_t num_workers;
     int32_t num_taps;
     int32_t per_layer_width; /* of all layers together */
 } Pass;
+
+/* Sampling noise and filters of a position. */
+typedef struct Noise {
+    const double *uniform; /* in [0, 1), by token id */
+    float temperature;
+    float top_p; /* 1 for all */
+    float min_p;
+    int32_t top_k; /* 0 for all */
+} Noise;
+
+/* How rows of logits are ranked, and where the best columns of each are written. */
+typedef struct Ranking {
+    const int64_t *token_ids; /* of columns; NULL if they are ids */
+    const Noise *noises; /* by position, or NULL for no noise */
+    int32_t *columns; /* best first. [rows, k] */
+    int32_t *tokens; /* their token ids, or NULL. [rows, k] */
+    float *probabilities; /* given the noise, if any. [rows, k] */
+    int32_t num_columns;
+    int32_t k; /* at most MAX_TOP_K */
+    int32_t rows_per_noise; /* consecutive rows of one position */
+    float sharpness; /* factor of noisy scores, below 1, which flattens their softmax */
+    float tail_factor; /* mean of e^(sharpness · noise): the weight of columns that aren't drawn */
+} Ranking;
 
 /* Medusa heads. */
 typedef struct Heads {
@@ -392,6 +420,19 @@ typedef struct Heads {
     int32_t shares_projection;
     int32_t embedding_is_bf16; /* else float32 */
 } Heads;
+
+/* A Hydra head, which reads the target's state, the root and the drafts of a path. */
+typedef struct PathHead {
+    /* W of the first residual layer, and R below it; without R the residual is the state. */
+    const Linear *first;
+    const Linear *rest; /* further residual layers */
+    const Linear *projection;
+    const void *embedding; /* [vocabulary, hidden] */
+    int32_t hidden_size; /* a multiple of PANEL */
+    int32_t num_tokens; /* of a path, with the root */
+    int32_t num_rest;
+    int32_t embedding_is_bf16; /* else float32 */
+} PathHead;
 
 /* Frequent continuations of short contexts; see models/datastore/phrases.py. */
 typedef struct PhraseTable {
@@ -475,12 +516,22 @@ void forward(const Decoder *decoder, const Pass *pass, Pool *pool);
 /* Divide logits, then cap them softly unless `softcap` is 0; in place. [count] */
 void scale_logits(float *logits, int64_t count, float divisor, float softcap, Pool *pool);
 
-/* Compute the logits of the first `count` heads for one row, and the best k columns of each.
+/* Rank rows of logits, `stride` floats apart. */
+void rank_rows(const float *logits, int64_t stride, int32_t rows, const Ranking *ranking,
+               Pool *pool);
+
+/* Compute and rank the logits of the first `count` heads for one row.
    hidden: the target's hidden state. [hidden_size]; root_id: the token chosen from it
-   scratch: [3 · count + 3, hidden_size]; logits: [count, num_columns]
-   best, probabilities: best first; k is at most MAX_TOP_K. [count, k] */
-void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t k,
-               float *scratch, float *logits, int32_t *best, float *probabilities, Pool *pool);
+   scratch: [3 · count + 3, hidden_size]; logits: [count, num_columns] */
+void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count,
+               float *scratch, float *logits, const Ranking *ranking, Pool *pool);
+
+/* Compute and rank the logits of a Hydra head after `count` paths.
+   paths: their tokens without the root. [count, num_tokens − 1]
+   scratch: [count, 2 · (num_tokens + 3), hidden_size]; logits: [count, columns] */
+void run_path_head(const PathHead *head, const float *hidden, int64_t root_id,
+                   const int32_t *paths, int32_t count, float *scratch, float *logits,
+                   const Ranking *ranking, Pool *pool);
 
 /* Follow the most probable tokens down a tree from its root.
    logits: [nodes, columns]; token_ids, parents: [nodes]

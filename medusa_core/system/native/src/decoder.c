@@ -171,7 +171,7 @@ static const float *input_norm(Pool *pool, const Decoder *d, const Norms *norms,
 }
 
 static void embed(const Decoder *d, const Pass *pass, float *x) {
-    for (int64_t r = 0; r < pass->num_rows; r++) {
+    for (int64_t r = pass->first_row; r < pass->num_rows; r++) {
         int64_t from = pass->token_ids[r] * d->hidden_size;
         float *to = x + r * d->hidden_size;
         for (int32_t i = 0; i < d->hidden_size; i += LANES) {
@@ -197,7 +197,7 @@ typedef struct {
     const Block *block;
     const Sequence *sequence;
     float *qkv;
-    int32_t layer;
+    int32_t layer, first_row;
 } QkvJob;
 
 /* Norm and RoPE of a query or key head; keys and values are written to their cache slots. */
@@ -234,7 +234,7 @@ static void store_head(const QkvJob *job, int32_t head, int32_t r) {
 static void store_heads(void *context, int32_t head, int32_t worker) {
     const QkvJob *job = context;
     (void)worker;
-    for (int32_t r = 0; r < job->sequence->tree.num_rows; r++) store_head(job, head, r);
+    for (int32_t r = job->first_row; r < job->sequence->tree.num_rows; r++) store_head(job, head, r);
 }
 
 /* Norm and RoPE of a sequence's queries and keys; keys and values are written to the cache. Two slots
@@ -243,7 +243,7 @@ static void store_qkv(Pool *pool, const QkvJob *job) {
     const Block *b = job->block;
     int32_t rows = job->sequence->tree.num_rows, queries = b->attention.num_heads * b->head_dim;
     int32_t kv_heads = job->sequence->cache->layers[job->layer].is_shared ? 0 : b->num_kv_heads;
-    for (int32_t r = 0; r < rows; r++) {
+    for (int32_t r = job->first_row; r < rows; r++) {
         float *row = job->qkv + (int64_t)r * b->qkv_width;
         if (b->q_norm.group_size > b->head_dim) norm_groups(row, &b->q_norm, queries, job->decoder->eps);
         if (b->k_norm.group_size > b->head_dim && kv_heads > 0)
@@ -266,7 +266,7 @@ static void mix_sequences(const Decoder *d, const Pass *pass, Pool *pool, const 
                            sequence->is_decided, first, &sequence->cache->layers[layer].conv, qkv, mixed);
             continue;
         }
-        QkvJob job = {d, b, sequence, qkv, layer};
+        QkvJob job = {d, b, sequence, qkv, layer, pass->first_row};
         store_qkv(pool, &job);
         attend(pool, sequence->cache, layer, &b->attention, tree, first, qkv, b->qkv_width, mixed,
                buffers->attention, attention_scratch(b->head_dim, tree->num_committed, tree->num_rows));
@@ -345,8 +345,13 @@ static void per_layer_gate(const Decoder *d, const Pass *pass, Pool *pool, const
 /* Compute a block's token mixer, up to the input of its output projection. */
 static void mix_rows(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t layer,
                      int32_t first, const Buffers *buffers) {
-    const float *from = input_norm(pool, d, &b->mixer_norms, buffers->x, pass->num_rows, buffers);
-    linear(pool, &b->qkv, from, buffers->packed, pass->num_rows, NULL, buffers->qkv);
+    int32_t rows = pass->num_rows - pass->first_row;
+    const float *from = pass->mixer_inputs;
+    if (from == NULL || layer > 0)
+        from = input_norm(pool, d, &b->mixer_norms, buffers->x + (int64_t)pass->first_row * d->hidden_size,
+                          rows, buffers);
+    linear(pool, &b->qkv, from, buffers->packed, rows, NULL,
+           buffers->qkv + (int64_t)pass->first_row * b->qkv_width);
     if (b->recurrence == NULL) {
         mix_sequences(d, pass, pool, b, layer, first, buffers);
         if (b->gate_offset) gate(pass, pool, b, first, buffers);
@@ -466,7 +471,7 @@ void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     if (d->per_layer_projection != NULL) per_layer_inputs(d, pass, pool, &buffers);
     for (int32_t l = 0; l < d->num_layers; l++) {
         write_taps(d, pass, l, buffers.x);
-        run_block(d, pass, pool, l, l == d->num_layers - 1 ? pass->first_output_row : 0, &buffers);
+        run_block(d, pass, pool, l, l == d->num_layers - 1 ? pass->first_output_row : pass->first_row, &buffers);
     }
     write_taps(d, pass, d->num_layers, buffers.x);
     int64_t first = pass->first_output_row, width = (int64_t)(1 + pass->num_taps) * d->hidden_size;

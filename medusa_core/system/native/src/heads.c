@@ -1,9 +1,6 @@
 #include "abi.h"
-#include "best.h"
 #include "lanes.h"
 #include "linear.h"
-#include "pool.h"
-#include "softmax.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -13,43 +10,27 @@ static void add_silu(float *x, const float *y, int32_t size) {
     for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) + silu(load(y + i)));
 }
 
+/* Copy a token's embedding. [hidden_size] */
+static void embed(const void *embedding, int32_t is_bf16, int64_t token_id, int32_t size, float *to) {
+    for (int32_t i = 0; i < size; i += LANES) {
+        int64_t at = token_id * size + i;
+        store(to + i, is_bf16 ? load_bf16((const uint16_t *)embedding + at)
+                              : load((const float *)embedding + at));
+    }
+}
+
 /* Input of the first layers: the hidden state, and after it the root's embedding if they read it. */
 static const float *input_of(const Heads *heads, const float *hidden, int64_t root_id, float *to) {
     int32_t size = heads->hidden_size;
     if (heads->embedding == NULL) return hidden;
     memcpy(to, hidden, size * sizeof(float));
-    for (int32_t i = 0; i < size; i += LANES) {
-        int64_t at = root_id * size + i;
-        store(to + size + i, heads->embedding_is_bf16
-                                 ? load_bf16((const uint16_t *)heads->embedding + at)
-                                 : load((const float *)heads->embedding + at));
-    }
+    embed(heads->embedding, heads->embedding_is_bf16, root_id, size, to + size);
     return to;
 }
 
-typedef struct {
-    const float *logits;
-    int64_t columns;
-    int32_t k;
-    int32_t *best;
-    float *probabilities;
-} TopJob;
-
-/* The best columns of one head, and their probabilities. */
-static void rank_row(void *context, int32_t head, int32_t worker) {
-    const TopJob *job = context;
-    (void)worker;
-    const float *row = job->logits + head * job->columns;
-    float best[MAX_TOP_K];
-    top_k(row, job->columns, job->k, best, job->best + head * job->k);
-    Softmax softmax = softmax_of(row, job->columns, best[0]);
-    for (int32_t r = 0; r < job->k; r++)
-        job->probabilities[head * job->k + r] = probability(best[r], softmax);
-}
-
-void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, int32_t k,
-               float *scratch, float *logits, int32_t *best, float *probabilities, Pool *pool) {
-    int64_t size = heads->hidden_size, columns = heads->num_columns;
+void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t count, float *scratch,
+               float *logits, const Ranking *ranking, Pool *pool) {
+    int64_t size = heads->hidden_size;
     float *states = scratch, *projected = scratch + count * size, *input = scratch + 2 * count * size;
     uint32_t *packed = (uint32_t *)(input + 2 * size);
     for (int32_t h = 0; h < count; h++) memcpy(states + h * size, hidden, size * sizeof(float));
@@ -67,6 +48,33 @@ void run_heads(const Heads *heads, const float *hidden, int64_t root_id, int32_t
         linear(pool, heads->projections, states, packed, count, NULL, logits);
     else
         linear_each(pool, heads->projections, count, states, packed, logits);
-    TopJob job = {logits, columns, k, best, probabilities};
-    parallel_for(pool, rank_row, &job, count); /* while the logits are still in the cache */
+    rank_rows(logits, heads->num_columns, count, ranking, pool); /* while they are still in the cache */
+}
+
+void run_path_head(const PathHead *head, const float *hidden, int64_t root_id, const int32_t *paths,
+                   int32_t count, float *scratch, float *logits, const Ranking *ranking, Pool *pool) {
+    int64_t size = head->hidden_size, width = (1 + head->num_tokens) * size, outputs = head->first->outputs;
+    float *inputs = scratch, *projected = inputs + count * width, *states = projected + 2 * count * size;
+    uint32_t *packed = (uint32_t *)(states + count * size);
+    for (int64_t p = 0; p < count; p++) {
+        float *to = inputs + p * width;
+        memcpy(to, hidden, (size_t)size * sizeof(float));
+        for (int32_t t = 0; t < head->num_tokens; t++) {
+            int64_t token_id = t == 0 ? root_id : paths[p * (head->num_tokens - 1) + t - 1];
+            embed(head->embedding, head->embedding_is_bf16, token_id, head->hidden_size, to + (1 + t) * size);
+        }
+    }
+    linear(pool, head->first, inputs, packed, count, NULL, projected);
+    for (int64_t p = 0; p < count; p++) {
+        const float *from = projected + p * outputs;
+        float *state = states + p * size;
+        memcpy(state, outputs > size ? from + size : hidden, (size_t)size * sizeof(float));
+        add_silu(state, from, head->hidden_size);
+    }
+    for (int32_t d = 0; d < head->num_rest; d++) {
+        linear(pool, head->rest + d, states, packed, count, NULL, projected);
+        add_silu(states, projected, count * head->hidden_size);
+    }
+    linear(pool, head->projection, states, packed, count, NULL, logits);
+    rank_rows(logits, head->projection->outputs, count, ranking, pool);
 }

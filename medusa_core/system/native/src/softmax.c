@@ -19,10 +19,10 @@ INLINE Lanes power_of_two(Lanes x) {
 
 /* Saves the pass that finds the maximum: any shift that isn't far below it serves. If it is too far
    below, a second pass uses the maximum. */
-Softmax softmax_of(const float *row, int64_t columns, float shift) {
+Softmax softmax_scaled(const float *row, int64_t columns, float shift, float factor) {
     for (;;) {
-        Lanes a = {0}, b = {0}, maxima = all(-__builtin_inff()), scale = all(LOG2_E);
-        Lanes offset = all(-shift * LOG2_E);
+        Lanes a = {0}, b = {0}, maxima = all(-__builtin_inff()), scale = all(factor * LOG2_E);
+        Lanes offset = all(-shift * (factor * LOG2_E));
         int64_t i = 0;
         for (; i + 2 * LANES <= columns; i += 2 * LANES) {
             Lanes x = load(row + i), y = load(row + i + LANES);
@@ -35,9 +35,13 @@ Softmax softmax_of(const float *row, int64_t columns, float shift) {
             maximum = row[i] > maximum ? row[i] : maximum;
             rest += power_of_two(fma(all(row[i]), scale, offset))[0];
         }
-        if (!(maximum - shift > 60.0f)) return (Softmax){shift, sum(a + b) + rest};
+        if (!(factor * (maximum - shift) > 60.0f)) return (Softmax){shift, sum(a + b) + rest};
         shift = maximum;
     }
+}
+
+Softmax softmax_of(const float *row, int64_t columns, float shift) {
+    return softmax_scaled(row, columns, shift, 1.0f);
 }
 
 float probability(float logit, Softmax softmax) {

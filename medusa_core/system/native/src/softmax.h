@@ -13,6 +13,9 @@ typedef struct {
 /* `shift` is any logit of the row, ideally one of the largest. */
 Softmax softmax_of(const float *row, int64_t columns, float shift);
 
+/* The same for logits times a positive factor: sum = Σ e^(factor · (x − shift)). */
+Softmax softmax_scaled(const float *row, int64_t columns, float shift, float factor);
+
 /* Probability of one of the row's logits. */
 float probability(float logit, Softmax softmax);
 
