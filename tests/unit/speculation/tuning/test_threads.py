@@ -1,6 +1,7 @@
 """The choice of how many threads decode."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ from medusa_core.speculation.drafters.source import (
 )
 from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
 from medusa_core.speculation.tuning import threads
+from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.threads import (
     Threads,
     choose_threads,
@@ -208,6 +210,23 @@ def test_nothing_is_measured_before_the_first_answer(
     again = Threads(tiny, 2, chosen.counts)
     assert torch.get_num_threads() == 1
     assert not again.is_due, "an earlier run has measured it"
+
+
+def test_numbers_measured_in_quiet_are_kept_for_the_next_start(
+    tiny: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: 0.01 * count)
+    saved = ModelMeasurements(tmp_path, tiny, ())
+    chosen = Threads(tiny, 2)
+    monkeypatch.setattr(threads.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
+    chosen.choose()
+    saved.save_threads(chosen)
+    assert saved.threads(2) is None, "other programs ran"
+    monkeypatch.setattr(threads.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    chosen.choose()
+    saved.save_threads(chosen)
+    assert saved.threads(2) == ((1, 1),)
+    assert saved.threads(4) is None, "another number of cores"
 
 
 def test_fewer_threads_are_reconsidered_for_a_while(
