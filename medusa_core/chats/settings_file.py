@@ -31,7 +31,9 @@ NOT_EXPORTED = (
 )
 _FORMAT, _VERSION, _SCHEMA = "medusa-chat-settings", 1, "settings-1.json"
 _MOST_BYTES = 8 << 20
-FOLDERS = frozenset({"models_dir", "layers_dir"})  # preferences that are folders, or empty
+FOLDERS = frozenset(
+    {"models_dir", "layers_dir", "suffix_dir"}
+)  # preferences that are folders, or empty
 _CHOOSE = tr("Choose a file that was written by “Export settings”.")
 
 
