@@ -19,7 +19,7 @@ class Pool:
 
     def __init__(self, library: ctypes.CDLL, num_workers: int) -> None:
         self.num_workers = num_workers
-        self._struct = PoolStruct()
+        self._struct = PoolStruct(workers=num_workers)
         self._address = addressof(self._struct) if num_workers > 1 else None
         self._bells = [threading.Event() for _ in range(1, num_workers)]
         for worker, bell in enumerate(self._bells, start=1):

@@ -86,6 +86,7 @@ class PoolStruct(Structure):
     done: AtomicInt32  # finished tasks
     closed: AtomicInt32
     busy: AtomicInt32  # during a pass: waiting threads go on spinning
+    workers: Int32  # including the thread that has the tasks computed
 
 
 @c_struct

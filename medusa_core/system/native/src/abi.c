@@ -20,6 +20,7 @@ static const Entry entries[] = {
     FIELD(Pool, done, "_Atomic int32_t"),
     FIELD(Pool, closed, "_Atomic int32_t"),
     FIELD(Pool, busy, "_Atomic int32_t"),
+    FIELD(Pool, workers, "int32_t"),
     {"Up", "", "", 0, sizeof(Up)},
     FIELD(Up, weight, "const void *"),
     FIELD(Up, first_output, "int32_t"),

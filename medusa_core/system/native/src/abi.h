@@ -90,6 +90,7 @@ typedef struct Pool {
     _Atomic int32_t done; /* finished tasks */
     _Atomic int32_t closed;
     _Atomic int32_t busy; /* during a pass: waiting threads go on spinning */
+    int32_t workers; /* including the thread that has the tasks computed */
 } Pool;
 
 /* B of a LoRA for a range of outputs, with its scale; layout in adapter.h. */

@@ -123,7 +123,7 @@ static void multiply(const Matrix *matrix, PackedRows x, Sums sums, int32_t rows
 #undef CASE
 }
 
-/* sums += rows × keys, as tile() of dequantized keys: for some panels, dimension by dimension. */
+/* sums = rows × keys, as tile() of dequantized keys: for some panels, dimension by dimension. */
 INLINE void score_codes(const Panels *keys, int32_t panel, PackedRows x, Sums sums, int rows, int vectors) {
     Lanes total[TILE_ROWS][MAX_VECTORS];
     int64_t size = panel_words(keys->head_dim);

@@ -33,7 +33,9 @@ static inline int32_t is_in_blocks(int32_t type) { return type >= Q4_0; }
                 scales like those of Q6_K; codes of 4 bits index a table: weight = d a u table[code],
                 with a power of two u for the type.
 
-   Inputs are quantized to 8 bits, with a scale for each 32 of a row. */
+   Inputs are quantized to 8 bits, with a scale for each 32 of a row.
+
+   x: NULL if `packed` has the inputs already, from a layer of the same type. */
 void blocks_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
                    const float *residual, float *y, int32_t stride);
 

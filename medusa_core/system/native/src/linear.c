@@ -315,9 +315,10 @@ static void panels_linear(Pool *pool, const Linear *layer, const float *x, uint3
 
 static void linear_chunk(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,
                          const float *residual, float *y, int32_t stride) {
-    for (; layer != NULL; layer = layer->next) {
+    for (const Linear *before = NULL; layer != NULL; before = layer, layer = layer->next) {
+        int is_packed = before != NULL && before->type == layer->type;
         if (is_in_blocks(layer->type))
-            blocks_linear(pool, layer, x, packed, rows, residual, y, stride);
+            blocks_linear(pool, layer, is_packed ? NULL : x, packed, rows, residual, y, stride);
         else
             panels_linear(pool, layer, x, packed, rows, residual, y, stride);
         y += layer->outputs;
