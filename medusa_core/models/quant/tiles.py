@@ -31,6 +31,7 @@ from medusa_core.models.quant.codebook_types import (
     IQ3_XXS_LEVELS,
     IQ4_LEVELS,
 )
+from medusa_core.system.huge_pages import prefer_huge_pages
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.constants import BLOCK, SUPER, TILE
 from medusa_core.system.native.threads import for_ranges
@@ -58,6 +59,7 @@ def tile_blocks(kind: BlockType, stored: Tensor) -> Tensor:
     """
     rows, columns = len(stored), kind.columns(stored)
     tiles = torch.empty(kind.sizes.tiles.nbytes(rows, columns), dtype=torch.uint8)
+    prefer_huge_pages(tiles.data_ptr(), tiles.numel())
     tile_bytes = tiles.numel() // -(-rows // TILE)
     library = native_library()
     if library is not None and kind.name in COMPILED_TYPES:
