@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ log = logging.getLogger(__name__)
 
 MAX_TOKENS = 1 << 19  # 4 MB in memory
 _MAX_FILES = 4096
+_MAX_ENTRIES = 1 << 16  # files and folders that are listed
 _MAX_FILE_BYTES = 2 << 20  # larger ones are data
 _MAX_READ_S = 60.0
 _MIN_INTERVAL_S = 5.0  # between two listings
@@ -127,33 +130,59 @@ class FolderTexts:
 def list_files(folder: Path) -> Iterator[_File]:
     """Yield the files that may be text, in the order of their paths.
 
+    Subfolders that can't be listed are left out, as are files that are removed meanwhile.
+
     Raises:
-        OSError: The folder can't be listed.
+        OSError: The folder itself can't be listed.
     """
-    folders, num_found = [folder], 0
+    folders, num_entries, num_found = [folder], 0, 0
     while folders:
-        with os.scandir(folders.pop()) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+        outer = folders.pop()
+        try:
+            with os.scandir(outer) as entries:
+                listed = list(islice(entries, _MAX_ENTRIES - num_entries))
+        except OSError as error:
+            if outer == folder:
+                raise
+            log.info("%s can't be listed: %s", outer, error)
+            continue
+        num_entries += len(listed)
         inner = []
-        for entry in listed:
+        for entry in sorted(listed, key=lambda entry: entry.name):
             if entry.name.startswith(".") or entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
                 inner.append(Path(entry.path))
-            elif entry.is_file(follow_symlinks=False):
-                status = entry.stat(follow_symlinks=False)
-                if 0 < status.st_size <= _MAX_FILE_BYTES:
-                    yield _File(Path(entry.path), status.st_size, status.st_mtime_ns)
-                    num_found += 1
-                    if num_found == _MAX_FILES:
-                        return
+            elif (file := _listed_file(entry)) is not None:
+                yield file
+                num_found += 1
+                if num_found == _MAX_FILES:
+                    return
         folders += reversed(inner)
+
+
+def _listed_file(entry: os.DirEntry[str]) -> _File | None:
+    """Return a file that may be text; None if it isn't one, or was removed."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= _MAX_FILE_BYTES:
+        return None
+    return _File(Path(entry.path), status.st_size, status.st_mtime_ns)
+
+
+def _open_listed(path: str, flags: int) -> int:
+    """Open a file that may have been replaced: follow no link, and wait for no writer of a FIFO."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _text_of(path: Path) -> str:
     """Return the text of a file; empty if it isn't UTF-8 text, or was removed."""
     try:
-        with path.open("rb") as opened:
+        with open(path, "rb", opener=_open_listed) as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                return ""
             data = opened.read(_MAX_FILE_BYTES)
         return "" if b"\0" in data else data.decode().replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):

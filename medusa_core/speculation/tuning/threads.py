@@ -95,6 +95,7 @@ class Threads:
         self._choice: _Choice | None = None
         self._recheck_at = time.monotonic() + _RECHECK_S
         self.was_disturbed = False
+        self._is_disturbed = False  # the measurement under way
         self._is_measured = known is not None or not self._computes
         most = ThreadCounts(max_threads, max_threads)
         self.counts = known or (most,) * len(self._targets)
@@ -136,12 +137,13 @@ class Threads:
         """
         if self._choice is None:
             self._num_rechecks += self._is_measured and not self._has_quietened
-            self.was_disturbed = _is_busy(self.max_threads)
+            self._is_disturbed = _is_busy(self.max_threads)
             self._choice = self._measure()
         try:
             next(self._choice)
         except StopIteration as end:
             self.counts, self._choice, self._is_measured = end.value, None, True
+            self.was_disturbed = self._is_disturbed
             self._recheck_at = time.monotonic() + _RECHECK_S
             return True
         except BaseException:

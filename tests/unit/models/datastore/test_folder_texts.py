@@ -1,7 +1,10 @@
 """Texts of a folder that the user named: what is read of it, and when."""
 
+import os
+import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -149,3 +152,70 @@ def test_closing_ends_the_thread(tmp_path: Path) -> None:
     texts.refresh()
     texts.wait()
     assert len(texts.array) == 0
+
+
+def test_what_cannot_be_listed_is_left_out(
+    tmp_path: Path, opened: list[FolderTexts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subfolder without permission, and a file that is removed while the folder is listed."""
+    for name in ("a", "locked"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a" / "kept.txt").write_text("kept:1")
+    (tmp_path / "removed.txt").write_text("removed:2")
+    scandir = os.scandir
+
+    @contextmanager
+    def listed(folder: Path) -> Iterator[Sequence[os.DirEntry[str]]]:
+        if folder.name == "locked":
+            raise PermissionError(f"{folder} is locked")
+        with scandir(folder) as entries:
+            found = list(entries)
+        (tmp_path / "removed.txt").unlink(missing_ok=True)
+        yield found
+
+    monkeypatch.setattr(folder_texts.os, "scandir", listed)
+    texts = FolderTexts(tmp_path, encode, VOCABULARY)
+    opened.append(texts)
+    texts.wait()
+    assert following(texts, "kept:") == {ord("1")}
+    assert len(texts.array) == 1 + len("kept:1")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no FIFOs in folders")
+def test_files_replaced_after_they_were_listed_are_not_followed(
+    tmp_path: Path, opened: list[FolderTexts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, outside = tmp_path / "named", tmp_path / "outside.txt"
+    folder.mkdir()
+    outside.write_text("outside:1")
+    for name in ("fifo", "kept", "link"):
+        (folder / name).write_text(f"{name}:2")
+    list_files = folder_texts.list_files
+
+    def replaced(named: Path) -> Iterator[object]:
+        found = list(list_files(named))
+        for name in ("fifo", "link"):
+            (folder / name).unlink()
+        os.mkfifo(folder / "fifo")  # to open it would wait for a writer
+        (folder / "link").symlink_to(outside)
+        yield from found
+
+    monkeypatch.setattr(folder_texts, "list_files", replaced)
+    texts = FolderTexts(folder, encode, VOCABULARY)
+    opened.append(texts)
+    assert texts._thread is not None
+    texts._thread.join(5.0)
+    assert not texts._thread.is_alive(), "it waits for the FIFO"
+    assert following(texts, "kept:") == {ord("2")}
+    assert len(texts.array) == 1 + len("kept:2")
+
+
+def test_listing_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_texts, "_MAX_ENTRIES", 5)
+    for name in "abcdef":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "empty").touch()
+    (tmp_path / "f" / "text").write_text("text")
+    assert not list(folder_texts.list_files(tmp_path))
+    monkeypatch.setattr(folder_texts, "_MAX_ENTRIES", 100)
+    assert [file.path.name for file in folder_texts.list_files(tmp_path)] == ["text"]

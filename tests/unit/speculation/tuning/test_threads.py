@@ -194,6 +194,21 @@ def test_a_number_chosen_beside_other_programs_is_chosen_again_when_they_ended(
     assert not chosen.was_disturbed
 
 
+def test_an_answer_during_the_second_measurement_does_not_make_the_first_one_quiet(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = 3.0
+    monkeypatch.setattr(threads, "_pass_s", lambda target, count, rows: 0.1 * count)
+    monkeypatch.setattr(threads.os, "getloadavg", lambda: (load, load, load))
+    chosen = Threads(tiny, 2)
+    chosen.choose()
+    load = 0.0
+    assert not chosen.advance(), "the first of several pieces"
+    chosen.pause()
+    assert chosen.was_disturbed, "its numbers are still those"
+    assert chosen.is_due
+
+
 def test_nothing_is_measured_before_the_first_answer(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
