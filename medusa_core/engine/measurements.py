@@ -74,7 +74,7 @@ class Measurements:
     def retry(self) -> None:
         """Continue postponed work: rows may be free by now, other programs may have ended."""
         self._lacks_room = False
-        self._rechecks_threads = self._calibrated is not None
+        self._rechecks_threads = bool(self._waiting) or self._calibrated is not None
 
     def step(self) -> None:
         """Run one step of the work."""

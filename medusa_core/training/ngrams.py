@@ -142,7 +142,8 @@ def count_answers(texts: Sequence[OwnText], recipe: PhraseRecipe) -> CountedText
         TrainingError: There are too few.
     """
     held_out = texts[_HELD_OUT_EACH - 1 :: _HELD_OUT_EACH][:NUM_HELD_OUT]
-    counted = [text for text in texts if text not in set(held_out)]
+    never_counted = set(held_out)  # nor are equal answers
+    counted = [text for text in texts if text not in never_counted]
     if not counted:
         raise TrainingError("There is no answer to count.", "Ask for more with --own-answers.")
     phrases = count_phrases(counted, recipe)
