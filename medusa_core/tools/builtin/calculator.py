@@ -32,12 +32,17 @@ _SCHEMA: dict[str, object] = {
 def _power(base: Number, exponent: Number) -> Number:
     """Raise to a power, unless the result is a huge integer."""
     is_whole = isinstance(exponent, int) and exponent > 0
-    if is_whole and isinstance(base, int) and base.bit_length() * exponent > _MOST_BITS:
+    if is_whole and isinstance(base, int) and (base.bit_length() - 1) * exponent > _MOST_BITS:
         raise OverflowError("the power is too large")
     result = base**exponent
     if isinstance(result, complex):
         raise ValueError("the result is no real number")  # noqa: TRY004 - as for math's domains
     return result
+
+
+def _round(number: Number, *digits: int) -> Number:
+    """Round; Python would compute the power of ten of a negative number of digits."""
+    return round(number, *(max(-_MOST_BITS, min(count, _MOST_BITS)) for count in digits))
 
 
 def _factorial(number: Number) -> Number:
@@ -68,7 +73,7 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     **{name: getattr(math, name) for name in ("degrees", "radians", "gcd", "lcm", "atan2")},
     "factorial": _factorial,
     "abs": abs,
-    "round": round,
+    "round": _round,
     "min": min,
     "max": max,
 }
@@ -86,7 +91,7 @@ def evaluate(expression: str) -> Number:
         raise ValueError("the expression is too long: calculate it in parts")
     try:
         value = _value(ast.parse(text, mode="eval").body, 0)
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise OverflowError("the result is infinite or undefined")
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError("this is no expression of + - * / ** and ()") from error
