@@ -18,7 +18,7 @@ from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.prefix_cache import PrefixCache
 from medusa_core.engine.reporting import Report
 from medusa_core.engine.session import CacheReservation, Session
-from medusa_core.engine.transcript import Transcript
+from medusa_core.engine.transcript import Transcript, decoded_ids
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
@@ -168,7 +168,7 @@ def _left_out(request: Generate, fitted: Fitted, target: Target) -> list[Sequenc
     num_left = _MAX_RECALLED
     for message in reversed(request.messages):
         if id(message) not in kept and num_left > 0:
-            token_ids = message.token_ids or target.tokenizer.encode(message.text)
+            token_ids = decoded_ids(message, target)  # an answer may be another model's
             texts.append(token_ids[-num_left:])
             num_left -= len(token_ids)
     return [token_ids for token_ids in reversed(texts) if token_ids]

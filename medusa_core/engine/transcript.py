@@ -86,7 +86,7 @@ def transcribe(
         # The template writes something else there, such as no reasoning: it writes the calls, too.
         fitted = _fit_template(turns, target, thinks, tools)
         prompt_ids, answers = _prompt_ids(fitted, target)
-    answer_ids = _decoded_ids(messages[-1], target) if continues else []
+    answer_ids = decoded_ids(messages[-1], target) if continues else []
     kept = _continued_ids(answer_ids, messages[-1], keep_tokens, target)
     if kept:
         answers = (*answers, (len(prompt_ids), len(prompt_ids) + len(kept)))
@@ -189,7 +189,7 @@ def _prompt_ids(
 ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
     """Tokenize the turns; returns their tokens, and the ranges of answers among them."""
     decoded = {
-        index: _decoded_ids(message, target)
+        index: decoded_ids(message, target)
         for index, message in enumerate(fitted.turns)
         if message.token_ids and not message.tool_calls and message.role is Role.ASSISTANT
     }
@@ -342,8 +342,11 @@ def _values(calls: Iterable[ToolCall]) -> list[tuple[str, object]]:
     return [(call.name, arguments_of(call)) for call in calls]
 
 
-def _decoded_ids(answer: ChatMessage, target: Target) -> list[int]:
-    """An answer's decoded tokens as long as they match its text; the rest is tokenized again."""
+def decoded_ids(answer: ChatMessage, target: Target) -> list[int]:
+    """Return an answer's decoded tokens as far as they match its text, and tokenize the rest.
+
+    Of a message without such tokens all of the text is tokenized.
+    """
     if not all(0 <= token_id < target.config.vocab_size for token_id in answer.token_ids):
         return target.tokenizer.encode(answer.text)  # another model's
     if target.tokenizer.writes(answer.token_ids, answer.text):

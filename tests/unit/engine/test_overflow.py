@@ -155,6 +155,23 @@ def test_omitted_messages_are_reported_before_the_text(pebble: Target) -> None:
     assert done.num_prompt_tokens == cut.num_prompt_tokens
 
 
+def test_omitted_answers_of_another_model_are_drafted_in_this_ones_tokens(
+    pebble: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recalled: list[list[int]] = []
+    monkeypatch.setattr(SuffixSource, "recall", lambda _, texts: recalled.extend(map(list, texts)))
+    foreign = (pebble.config.vocab_size + 1, 3)
+    messages = tuple(
+        message._replace(token_ids=foreign) if message.role is Role.ASSISTANT else message
+        for message in chat(9)
+    )
+    request = Generate("s", "r", messages, replace(ROLLING, drafter="suffix"))
+    with closing(Session(pebble)) as session:
+        start_generation(request, pebble, session, RowPolicy(pebble)).cancel()
+    assert f"0: {ANSWER}" in map(pebble.tokenizer.decode, recalled)
+    assert max(map(max, recalled)) < pebble.config.vocab_size
+
+
 def test_omitted_messages_can_be_drafted_from(
     pebble: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
