@@ -66,6 +66,7 @@ class DraftDataSync(QObject):
             log.warning("what was learned can't be tidied: %s", error.message)
 
     def _forget_deleted_conversations(self) -> None:
+        """Delete draft data of conversations that the history no longer has; runs in a thread."""
         from medusa_core.api import forget_deleted_conversations
 
         if self._store.values.learns and self._history.is_saved and self._folder.is_dir():

@@ -163,7 +163,7 @@ class HistoryController(QObject):
             self.journal.write(lambda h: h.set_draft_files(draft_id, draft.attachments))
 
     def close(self) -> None:
-        """Save the rest, and close the history."""
+        """Save what is unsaved, and close the history."""
         self._watch.stop()
         self.save()
         self.keep_drafts()

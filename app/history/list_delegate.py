@@ -71,6 +71,7 @@ class ListDelegate(QStyledItemDelegate):
         painter.drawRoundedRect(place.adjusted(gap, 1, -gap, -1), gap, gap)
 
     def _paint_dot(self, painter: QPainter, inside: QRect) -> None:
+        """Paint the dot of a conversation whose answer is under way."""
         side = self._appearance.scale.px(0.45)
         painter.save()
         painter.setPen(Qt.PenStyle.NoPen)

@@ -168,7 +168,7 @@ class CompareDialog(QDialog):
     def _handle_events(
         self, side: Side, settings: GenerateSettings, events: tuple[Event, ...]
     ) -> None:
-        """Show events of a side."""
+        """Handle the events of one side's answer."""
         for event in events:
             if isinstance(event, AnswerStarted):
                 side.start(event.begins_inside)

@@ -329,6 +329,7 @@ class Insight(QObject):
             QToolTip.hideText()
 
     def _track(self, request_id: str) -> Track | None:
+        """Return an answer's recorded steps, loaded if they were saved; None without any."""
         if request_id not in self.recordings.tracks:
             self.recall(request_id)
         return self.recordings.tracks.get(request_id)

@@ -287,6 +287,7 @@ class TreePanel(QWidget):
         )
 
     def _choose(self, index: int) -> None:
+        """Select a node, and show its details."""
         layout = self._layout()
         if not 0 <= index < len(layout.nodes):
             return

@@ -86,6 +86,7 @@ class Flattener:
                 self._take_text(token)
 
     def _take_text(self, token: Token) -> None:
+        """Process a token of a table, or the inline text of a block."""
         match token.type:
             case "table_open":
                 self._emit_waiting_marker()

@@ -30,7 +30,7 @@ class Lexer(Protocol):
 
 
 class Stretch(NamedTuple):
-    """Number of characters of one ink."""
+    """Consecutive characters of the same syntax class: their number and the class."""
 
     length: int
     ink: Ink
@@ -54,7 +54,7 @@ class Highlighter:
         self.num_slow = 0
 
     def inks(self, text: str) -> list[Ink]:
-        """Return the ink of each character; plain after a timeout."""
+        """Return the syntax class of each character; plain after a timeout."""
         inks = [Ink.PLAIN] * len(text)
         if self.num_slow >= MOST_SLOW_CALLS:
             return inks

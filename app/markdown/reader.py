@@ -78,7 +78,7 @@ class Reader:
         return self._read_end < len(self.text)
 
     def complete(self) -> None:
-        """End the text, which closes code at its end."""
+        """Mark the text as complete, which closes an open code block at its end."""
         self._is_complete = True
 
     def restart(self, start: int = 0) -> None:

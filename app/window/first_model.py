@@ -143,6 +143,7 @@ class FirstModel(QObject):
         self._close_card()
 
     def _close_card(self) -> None:
+        """Remove the card that offers the starter model."""
         if self.card is not None:
             self.card.hide()
             self.card.deleteLater()

@@ -279,6 +279,7 @@ class AnswerText:
             self._show_until(num_chars, token, NO_TOKEN_ID)
 
     def _show_until(self, end: int, token: int, token_id: int) -> None:
+        """Extend the visible text to `end`; the new characters belong to `token`."""
         text = self.slice(self.num_chars, end)
         self.num_chars = end
         is_reasoning = self._sources[token] == REASONING

@@ -314,7 +314,7 @@ def named_modes(args: argparse.Namespace, target: Target) -> list[str]:
 
 
 def _check_modes(args: argparse.Namespace) -> None:
-    """Check modes and peers before a model is loaded."""
+    """Check --modes and --peers before a model is loaded."""
     check_drafters([name for name in listed_names(args.modes) if name != AUTO])
     if peers := listed_names(args.peers):
         from medusa_core.bench.peer import peer_registry

@@ -173,7 +173,7 @@ class ModelSlot:
         return True
 
     def pause_threads(self) -> None:
-        """Use the last numbers of threads while an answer runs."""
+        """Interrupt the measurement of thread counts for an answer, which uses the last counts."""
         if self._threads is not None:
             self._threads.pause()
 

@@ -235,7 +235,7 @@ class ModelConfig:
 
     @property
     def moe(self) -> MoeSpec | None:
-        """Experts of the first MoE layer; None in dense models."""
+        """MoE specification of the first MoE layer; None in dense models."""
         return next((block.moe for block in self.blocks if block.moe is not None), None)
 
     @property

@@ -91,7 +91,7 @@ def joint_step_s(collect_s: float, num_texts: int, step_s: float) -> float:
 
 
 def _summed_sizes(config: ModelConfig) -> list[int]:
-    """Return the rows and columns of all layers that the LoRA changes, each summed."""
+    """Return inputs + outputs of each adapted weight: its LoRA parameters per unit of rank."""
     sizes = {
         piece.name: piece.tensor_rows + part.columns
         for part in linear_parts(config)

@@ -101,7 +101,7 @@ class StreamsTrainee(DeepTrainee):
         )
 
     def _ranks(self, shard: Shard, texts: Tensor, num_ranks: int) -> Tensor:
-        """Return the rank at which each stream held the true later token."""
+        """Return the rank of the true token in each stream's scores; UNKNOWN if there is none."""
         some = self._batch(shard, texts)
         states = self.module.states(some.texts)
         scores = F.linear(states, self.module.lm_head.to(states.dtype))

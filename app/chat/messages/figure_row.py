@@ -102,6 +102,7 @@ class FigureRow(QWidget):
         self._flow.invalidate()
 
     def _label(self) -> QLabel:
+        """Add a label for one figure to the row."""
         label = QLabel(self)
         label.setProperty("class", "figure")
         self._flow.addWidget(label)

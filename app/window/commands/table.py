@@ -19,8 +19,8 @@ _PORTABLE = QKeySequence.SequenceFormat.PortableText
 class CommandTable(QObject):
     """Commands by name.
 
-    Keys that aren't the default ones are a setting: `choose_keys` and the resets emit what that is
-    to be, and `use_keys` puts it into effect.
+    Changed shortcuts are a setting. `choose_keys` and the resets emit its new value by
+    `keys_chosen`, and `use_keys` applies it.
 
     Signals:
         keys_chosen: The user changed shortcuts (a mapping by command name).

@@ -129,9 +129,9 @@ class _Offsets:
             self._ends = list(accumulate(len(_FOLDS[ord(character)]) for character in text))
 
     def start(self, folded: int) -> int:
-        """Return the original offset of a folded start."""
+        """Return the original offset of a start in the folded text."""
         return folded if self._ends is None else bisect_right(self._ends, folded)
 
     def end(self, folded: int) -> int:
-        """Return the original offset of a folded end."""
+        """Return the original offset of an exclusive end in the folded text."""
         return folded if self._ends is None else bisect_right(self._ends, folded - 1) + 1

@@ -157,7 +157,7 @@ class SampleModel:
         return lambda: self._runner.verify(*placed)
 
     def tree_s(self, rows: int) -> float:
-        """Time a step of one sequence with a chain of so many nodes."""
+        """Measure the seconds of a pass that verifies a chain of `rows` nodes."""
         kv = self._runner.new_cache(2 * ROUND_ROWS)
         kv.fill(1)
         placed = PlacedTree(TokenTree(TreeShape.chain(rows), (0,) * rows), kv)

@@ -32,10 +32,10 @@ _QUANTIZED_OUTPUTS = 32  # that a block of rows_dot quantizes together
 
 
 class LaunchConfig(NamedTuple):
-    """How a product is spread over a card's threads; the order of summation depends on it.
+    """Launch configuration of a quantized matmul kernel; it determines the order of summation.
 
     Attributes:
-        warps: Warps of a block, at most 8.
+        warps: Warps per thread block, at most 8.
         split: Warps that share an output, on cards without tensor cores.
     """
 
@@ -79,7 +79,7 @@ class PreparedRows(NamedTuple):
 
 
 class CardLinear(TensorLinear):
-    """y = x Wᵀ + b with W in blocks; up to 64 rows in one pass over the stored weights.
+    """y = x Wᵀ + b with block-quantized W; up to 64 rows in one pass over the weights.
 
     The order of summation is the same for every number of rows, so that verifying drafts gives a
     row the bits that it has alone. More rows (prefill) unpack the weights and use cuBLAS.

@@ -115,7 +115,7 @@ class NativeLinear:
         )
 
     def share_workers(self, workers: Workers) -> None:
-        """Let these threads take part in calls."""
+        """Set the thread pools on which calls run."""
         self._workers = workers
 
     def with_adapter(self, adapter: NativeAdapter) -> NativeLinear:
@@ -278,7 +278,7 @@ def _panels(weight: Tensor) -> Tensor:
 
 
 def share_threads(linears: Iterable[QuantLinear], workers: Workers) -> None:
-    """Let threads take part in the calls of those layers that are compiled."""
+    """Give the compiled layers the thread pools on which their calls run."""
     for linear in linears:
         if isinstance(linear, NativeLinear):
             linear.share_workers(workers)

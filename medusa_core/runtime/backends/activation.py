@@ -26,7 +26,7 @@ def active_of(spec: ActivationSpec) -> Active:
 
 
 def _silu(gate: Tensor, up: Tensor) -> Tensor:
-    """SwiGLU: SiLU of the gate, times the other projection. [n, width] each"""
+    """SwiGLU: SiLU of the gate, times up. [n, width] each"""
     return F.silu(gate) * up
 
 

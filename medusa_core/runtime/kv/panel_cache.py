@@ -326,7 +326,7 @@ class PanelCache(KvCache):
         self._compact_native(cache, first, slots)
 
     def _point_at(self, struct: LayerCacheStruct, rows: Tensor) -> None:
-        """Describe a layer's rows to the library. [2, kv heads, slots, width]"""
+        """Fill a layer's C struct from its KV rows. [2, kv heads, slots, width]"""
         struct.words = rows.data_ptr()
         _, struct.num_kv_heads, _, width = rows.shape
         struct.head_dim = self._head_dims[width]

@@ -145,11 +145,11 @@ def head_bytes(head_dim: int, itemsize: int, cache: str = "") -> int:
 def row_groups(
     config: ModelConfig, some: Collection[int] | None = None
 ) -> dict[KvShape, list[int]]:
-    """Group layers with KV rows of their own by the shape of these.
+    """Group layers by the shape of their KV rows, without those that share another layer's rows.
 
     Args:
         config: Sizes of the target.
-        some: Only these layers; all shapes are listed, even without layers. None for all.
+        some: Layers to list; None for all. Shapes without any of them get an empty list.
     """
     groups: dict[KvShape, list[int]] = {}
     for layer, shape in enumerate(map(rows_of, config.layers)):

@@ -25,7 +25,7 @@ from medusa_core.runtime.kv.size import STEP_ROWS
 
 
 class _Snapshot(NamedTuple):
-    """The states of all layers at one length.
+    """Recurrent states of all layers at one sequence length.
 
     Attributes:
         state: [layers, heads, key_dim, value_dim]

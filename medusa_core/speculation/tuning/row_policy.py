@@ -350,7 +350,7 @@ def _level_sources(drafter: DrafterSpec) -> list[str]:
 
 
 def _per_level(cumulative_s: Sequence[float]) -> list[float]:
-    """Draft seconds of each level alone; 0 for levels that sources don't have."""
+    """Convert cumulative draft seconds to seconds per level, padded with zeros."""
     each = [later - before for before, later in pairwise(cumulative_s)]
     return (each + [0.0] * MAX_LEVELS)[:MAX_LEVELS]
 

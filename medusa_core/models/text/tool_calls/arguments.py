@@ -100,7 +100,10 @@ class JsonReader:
         return "".join(parts), place
 
     def _in_string_at(self, text: str, position: int, is_last: bool) -> tuple[str, int]:
-        """Return the next part of a string and its end; `position` if more text is needed."""
+        """Return the next part of a string as JSON, and the position after it in `text`.
+
+        That is `position` itself if an escape sequence is incomplete.
+        """
         if plain := _PLAIN.match(text, position):
             return plain.group(), plain.end()
         character = text[position]
