@@ -206,10 +206,10 @@ def _count_answers(args: argparse.Namespace, recipe: PhraseRecipe) -> tuple[Path
     target = load_target(args.model or demo_model_dir(), None, options)
     choose_threads(target, os.cpu_count() or 1)
     assert target.learned is not None  # by the options
-    out = args.out or target.learned.table_dir
+    own_dir = target.learned.table_dir  # token ids of one model, whatever --out is used for
     target.learned.close()
-    texts = answer_prompts(target, args.own_answers, args.max_new_tokens, out / ANSWERS_FILE)
-    return out, count_answers(texts, recipe)
+    texts = answer_prompts(target, args.own_answers, args.max_new_tokens, own_dir / ANSWERS_FILE)
+    return args.out or own_dir, count_answers(texts, recipe)
 
 
 def run_heads(args: argparse.Namespace) -> int:

@@ -130,7 +130,8 @@ def answer_prompts(
                     file.flush()
     except OSError as error:
         raise TrainingError(
-            f"{path} can't be read or written: {error}.", "Name another folder with --out."
+            f"{path} can't be read or written: {error}.",
+            "Make room, or make the folder writable; the same command goes on.",
         ) from error
     return [known[number] for number in sorted(known)]
 

@@ -26,7 +26,7 @@ _FIRST_PAUSE = 24  # plain steps; each pause is longer, most after clear losses
 _MAX_PAUSE = 512  # so that answers of another kind aren't missed for long
 _INTERRUPTED = 5.0  # times the median step: the computer was busy with something else
 
-_Step = tuple[int, float]  # tokens and seconds
+_Step = tuple[int, float]  # tokens, and duration in expected plain steps
 
 
 class Governor:
@@ -34,7 +34,8 @@ class Governor:
 
     All steps take longer while other programs run. So before the first drafts, and whenever drafts
     seem unprofitable, a few plain steps are measured, and only the comparison with these counts:
-    the first decision is made within 24 tokens.
+    the first decision is made within 24 tokens. Durations are divided by what a plain step should
+    take at the answer's length, so that steps of long and short conversations can be compared.
 
     Attributes:
         num_plain_steps: Plain steps while drafting was paused, in all answers.
@@ -56,7 +57,7 @@ class Governor:
         self._prior_speed_up = max(_PRIOR_SPEED_UP, prior_speed_up or 0.0)
         self._prior_steps = _PRIOR_STEPS  # fades as steps do
         self._steps: list[_Step] = []  # since the last judgement
-        self._num_steps = self._tokens = self._seconds = 0.0  # sums over judged steps
+        self._num_steps = self._tokens = self._duration = 0.0  # sums over judged steps
         self._plain: list[float] = []
         self._pause = _FIRST_PAUSE
         self._left = self._wanted = 0
@@ -82,25 +83,26 @@ class Governor:
             num_tokens: Tokens that the step yielded.
             step_s: Duration of the step in seconds.
         """
+        duration = step_s / self.expected_s
         if self._left == 0:
-            self._steps.append((num_tokens, step_s))
+            self._steps.append((num_tokens, duration))
             if sum(tokens for tokens, _ in self._steps) >= _JUDGED_TOKENS:
                 self._judge()
             return
         self._left -= 1
         self.num_plain_steps += 1
         if len(self._plain) < self._wanted:
-            self._plain.append(step_s)
+            self._plain.append(duration)
             if len(self._plain) == self._wanted:
                 self._compare()
 
     def _judge(self) -> None:
         """Add the last steps to the evidence; measure plain steps next if drafts seem to lose."""
-        for num_tokens, step_s in _uninterrupted(self._steps):
+        for num_tokens, duration in _uninterrupted(self._steps):
             self._fade(_KEPT)
             self._num_steps += 1
             self._tokens += num_tokens
-            self._seconds += step_s
+            self._duration += duration
         self._steps.clear()
         if self._is_profitable():
             self._pause = _FIRST_PAUSE
@@ -111,7 +113,7 @@ class Governor:
     def _compare(self) -> None:
         """Judge again, by the plain steps just measured."""
         # The median, as the first plain step after a prompt takes longer.
-        self._slowdown = statistics.median(self._plain) / self.expected_s
+        self._slowdown = statistics.median(self._plain)
         if not self._num_steps or self._is_profitable():
             return
         assert self.speed_up is not None  # just judged
@@ -125,19 +127,19 @@ class Governor:
         """Multiply the weight of all evidence."""
         self._num_steps *= kept
         self._tokens *= kept
-        self._seconds *= kept
+        self._duration *= kept
         self._prior_steps *= kept
 
     def _is_profitable(self) -> bool:
         """Whether drafting is likely to be faster than plain decoding; updates `speed_up`."""
         # Sums, not medians: steps of many rows are long, and yield most tokens.
-        plain_s = self.plain_step_s
         tokens = self._tokens + self._prior_steps * self._prior_speed_up
-        self.speed_up = tokens * plain_s / (self._seconds + self._prior_steps * plain_s)
+        duration = self._duration + self._prior_steps * self._slowdown
+        self.speed_up = tokens * self._slowdown / duration
         return self.speed_up >= MIN_SPEED_UP
 
 
 def _uninterrupted(steps: Sequence[_Step]) -> Sequence[_Step]:
     """Steps without interrupted ones, which say nothing about drafts."""
-    longest_s = _INTERRUPTED * statistics.median(step_s for _, step_s in steps)
-    return [step for step in steps if step[1] <= longest_s]
+    longest = _INTERRUPTED * statistics.median(duration for _, duration in steps)
+    return [step for step in steps if step[1] <= longest]

@@ -202,6 +202,26 @@ def test_a_model_drafts_from_a_table_of_its_own_answers(
     assert load_target(model, options=options).phrases is None
 
 
+def test_answers_of_another_model_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    counted: list[list[OwnText]] = []
+
+    def note(texts: list[OwnText], recipe: PhraseRecipe) -> None:
+        counted.append([text for text in texts if text.token_ids])
+        raise TrainingError("Enough.")
+
+    monkeypatch.setattr(ngrams, "count_answers", note)
+    for seed in (1, 2):
+        model = write_tiny(tmp_path / f"m{seed}", TinySpec(seed=seed))
+        asked = ("ngrams", "--model", model, "--max-new-tokens", 8, "--own-answers", 6)
+        with pytest.raises(TrainingError, match="Enough"):
+            run(*asked, "--out", tmp_path / "out")
+    assert all(counted)
+    assert not set(counted[0]) & set(counted[1])
+
+
 @pytest.mark.parametrize(
     "words", [(), ("--data", "x", "--own-answers", 3), ("--data", "x"), ("--own-answers", 0)]
 )

@@ -171,6 +171,18 @@ def test_a_longer_cache_slows_plain_steps_by_the_measured_amount() -> None:
     assert governor.plain_step_s == pytest.approx(3.6)
 
 
+@pytest.mark.parametrize("lengths", [(4.0, 1.0), (1.0, 4.0)])
+def test_steps_of_conversations_of_other_lengths_are_compared_with_their_plain_steps(
+    lengths: tuple[float, float],
+) -> None:
+    governor = Governor(lengths[0], prior_speed_up=1.0)
+    for number, plain_s in enumerate(lengths):
+        governor.expected_s = plain_s
+        drafted = drive(governor, [(2, 1.5 * plain_s)] * 100, plain_s)
+        assert drafted == "D" * 100
+        assert governor.speed_up == pytest.approx(4 / 3, abs=0.04), number
+
+
 def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:
     governor = Governor(1.0, prior_speed_up=1.0)  # as measured while nothing else ran
     drafted = drive(governor, [(2, 2.2)] * 500, plain_s=2.0)

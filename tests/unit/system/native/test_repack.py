@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core.models.quant import block_rounding
 from medusa_core.models.quant.block_rounding import round_to
 from medusa_core.models.quant.block_types import COMPILED_TYPES, block_type
 from medusa_core.models.quant.random_blocks import random_blocks
@@ -58,6 +59,8 @@ def test_every_library_quantizes_to_q4_alike(path: Path) -> None:
     made = torch.empty_like(blocks)
     open_library(path).quantize_q4(weight.data_ptr(), weight.numel() // 32, made.data_ptr())
     assert torch.equal(made, blocks)
+    by_torch = block_rounding._ROUNDINGS["q4"](weight)
+    assert (by_torch != blocks).sum() <= 18, "one block, whose two scales are nearly as good"
     loss = (block_type("q4_0").dequantize(blocks) - weight).norm() / weight.norm()
     assert loss < 0.085, "llama.cpp's scales lose 0.0861"
 
