@@ -52,10 +52,11 @@ class Approvals:
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             if raw["version"] == _VERSION:
-                self._always = set(map(str, raw["always"]))
+                always = set(map(str, raw["always"]))
                 self._conversations = {
                     name: set(map(str, keys)) for name, keys in raw["conversations"].items()
                 }
+                self._always = always  # once the whole file is read
         except FileNotFoundError:
             return
         except Exception:

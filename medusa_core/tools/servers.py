@@ -16,6 +16,7 @@ from medusa_core.system.files.atomic_file import replace_file
 from medusa_core.system.files.disk_errors import disk_errors
 
 _KEY = "mcpServers"
+_FIELDS = frozenset(("command", "args", "env", "cwd", "url", "headers", "disabled"))
 _MOST_BYTES = 1 << 20
 _HINT = tr('Choose a file with {"mcpServers": {…}}, as Claude Desktop and LM Studio write it.')
 
@@ -73,11 +74,28 @@ def read_servers(path: Path) -> ServersRead:
     Raises:
         ToolError: The file can't be read, or has another form.
     """
+    servers: list[ToolServer] = []
+    refused: list[str] = []
+    for name, entry in _read_json(path)[_KEY].items():
+        try:
+            servers.append(_server(name, entry))
+        except ValueError as error:
+            reason = error.args[0]
+            refused.append(tr("The server {0} can't be used: {1}.", repr(name[:80]), reason))
+    return ServersRead(tuple(servers), tuple(refused))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read the file, which has an object of entries; one without entries if there is no file.
+
+    Raises:
+        ToolError: The file can't be read, or has another form.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
-        return ServersRead((), ())
+        return {_KEY: {}}
     except OSError as error:
         raise ToolError(tr("{0} can't be read: {1}.", path, error.strerror or error)) from error
     if len(raw) > _MOST_BYTES:
@@ -86,18 +104,9 @@ def read_servers(path: Path) -> ServersRead:
         found = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ToolError(tr("{0} is no valid JSON: {1}.", path.name, error), _HINT) from error
-    entries = found.get(_KEY) if isinstance(found, dict) else None
-    if not isinstance(entries, dict):
+    if not isinstance(found, dict) or not isinstance(found.get(_KEY), dict):
         raise ToolError(tr("{0} describes no tool servers.", path.name), _HINT)
-    servers: list[ToolServer] = []
-    refused: list[str] = []
-    for name, entry in entries.items():
-        try:
-            servers.append(_server(name, entry))
-        except ValueError as error:
-            reason = error.args[0]
-            refused.append(tr("The server {0} can't be used: {1}.", repr(name[:80]), reason))
-    return ServersRead(tuple(servers), tuple(refused))
+    return found
 
 
 def import_servers(path: Path, known: Iterable[ToolServer]) -> ServersRead:
@@ -130,11 +139,19 @@ def import_servers(path: Path, known: Iterable[ToolServer]) -> ServersRead:
 def write_servers(path: Path, servers: Iterable[ToolServer]) -> None:
     """Write `mcp.json`, readable by the user alone.
 
+    What the user wrote into the file stays: entries that can't be used, and unknown keys.
+
     Raises:
-        ToolError: The file can't be written.
+        ToolError: The file can't be read or written, or has another form.
     """
-    raw = {_KEY: {server.name: _as_json(server) for server in servers}}
-    text = json.dumps(raw, ensure_ascii=False, indent=2) + "\n"
+    found = _read_json(path)
+    entries = {name: entry for name, entry in found[_KEY].items() if not _is_usable(name, entry)}
+    for server in servers:
+        before = found[_KEY].get(server.name)
+        kept = before if isinstance(before, dict) else {}
+        unknown = {key: value for key, value in kept.items() if key not in _FIELDS}
+        entries[server.name] = {**unknown, **_as_json(server)}
+    text = json.dumps({**found, _KEY: entries}, ensure_ascii=False, indent=2) + "\n"
     with disk_errors(ToolError, path, tr("Make space, or check who may write there.")):
         replace_file(path, [text.encode("utf-8", "replace")])
 
@@ -167,6 +184,15 @@ def _server(name: str, raw: Any) -> ToolServer:
         _pairs(raw, "headers"),
         is_enabled=raw.get("disabled") is False,
     )
+
+
+def _is_usable(name: str, raw: Any) -> bool:
+    """Whether an entry describes a server."""
+    try:
+        _server(name, raw)
+    except ValueError:
+        return False
+    return True
 
 
 def _text(raw: dict[str, Any], key: str) -> str:

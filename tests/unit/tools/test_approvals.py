@@ -56,10 +56,16 @@ def test_approvals_hold_for_a_conversation_or_always(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("text", ["", "[", "[]", "{}", '{"version": 1, "always": 5}', "[" * 99_999])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "[]", "{}", '{"version": 1, "always": 5}', "[" * 99_999),
+        '{"version": 1, "always": ["KEY"], "conversations": []}',
+    ],
+)
 def test_a_damaged_file_approves_nothing(tmp_path: Path, text: str) -> None:
     path, key = tmp_path / "approvals.json", approval_key(SERVER, TOOL)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text.replace("KEY", key), encoding="utf-8")
     assert Approvals(path).approval(key, "tea") is Approval.NONE
 
 

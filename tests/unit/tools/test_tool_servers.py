@@ -74,6 +74,22 @@ def test_servers_are_written_and_read_again(tmp_path: Path) -> None:
     assert not read_servers(written(tmp_path, raw)).servers[0].is_enabled
 
 
+def test_writing_keeps_what_the_user_wrote(tmp_path: Path) -> None:
+    bad, good = {"command": "a", "args": "typo"}, {"command": "b", "timeout": 60}
+    raw = {"mcpServers": {"bad": bad, "good": good, "gone": {"command": "c"}}, "theme": "dark"}
+    path = written(tmp_path, raw, "mcp.json")
+    write_servers(path, read_servers(path).servers[:1])
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    assert kept == {
+        "mcpServers": {"bad": bad, "good": {**good, "disabled": True}},
+        "theme": "dark",
+    }
+    path.write_text("[", encoding="utf-8")
+    with pytest.raises(ToolError, match="no valid JSON"):
+        write_servers(path, ())
+    assert path.read_text(encoding="utf-8") == "["
+
+
 BAD_ENTRIES: dict[str, Any] = {
     "no object": 5,
     "neither": {},
