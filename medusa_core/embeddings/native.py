@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.embeddings.conventions import Conventions, Pooling
 from medusa_core.embeddings.embedder import Embedder, Vector
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import PlacedTree
@@ -57,18 +58,30 @@ class NativeEmbedder(Embedder):
         if self._kv is not None or len(first) > max_rows:
             vector = self._read_chunk(first, max_rows)
             return [] if vector is None else [vector]
-        num_rows, group = 0, list[Sequence[int]]()
-        for sequence in sequences:
-            if num_rows + len(sequence) > max_rows:
-                break
-            group.append(sequence)
-            num_rows += len(sequence)
-        return self._read_whole(group, num_rows)
+        caches = self._allocate(sequences, max_rows)
+        return self._read_whole(sequences[: len(caches)], caches)
 
-    def _read_whole(self, group: Sequence[Sequence[int]], num_rows: int) -> list[Vector]:
-        """Compute some texts in one pass."""
+    def _allocate(self, sequences: Sequence[Sequence[int]], max_rows: int) -> list[KvCache]:
+        """Allocate caches for the first texts: as many as have room, and at least one."""
+        caches: list[KvCache] = []
+        num_rows = 0
+        for sequence in sequences:
+            num_rows += len(sequence)
+            if num_rows > max_rows:
+                break
+            try:
+                caches.append(self._target.allocate_cache(len(sequence)))
+            except OutOfMemoryError:  # each takes whole blocks of rows
+                if not caches:
+                    raise
+                break
+        return caches
+
+    def _read_whole(
+        self, group: Sequence[Sequence[int]], caches: Sequence[KvCache]
+    ) -> list[Vector]:
+        """Compute some texts in one pass, and release their caches."""
         target = self._target
-        caches = [target.allocate_cache(len(sequence)) for sequence in group]
         only_last = self._pooling is Pooling.LAST
         placed = [
             PlacedTree(TokenTree(_chain(len(ids)), tuple(ids)), kv, True, only_last)
@@ -81,7 +94,7 @@ class NativeEmbedder(Embedder):
         finally:
             for kv in caches:
                 target.caches.release(kv)
-        self._chunks.learn(num_rows, time.perf_counter() - started, 0.0)
+        self._chunks.learn(sum(map(len, group)), time.perf_counter() - started, 0.0)
         counts = [1 if only_last else len(sequence) for sequence in group]
         return [_as_vector(self._pooled(part)) for part in torch.split(states, counts)]
 

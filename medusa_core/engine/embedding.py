@@ -174,7 +174,7 @@ class Embedding:
         if self._loading is not None:
             self._loading.is_cancelled = True
             self._loading.join()
-            self._loading = None
+            self._embedder, self._loading = self._loading.embedder, None
         if self._embedder is None:
             return 0
         freed = self._embedder.nbytes

@@ -57,6 +57,16 @@ def test_neither_batch_nor_chunks_change_a_bit(embedder: Embedder) -> None:
         assert (embed(embedder, TEXTS, max_rows) == alone).all(), max_rows
 
 
+def test_a_pass_takes_as_many_short_texts_as_the_cache_has_room_for(
+    tmp_path: Path, embedder: Embedder
+) -> None:
+    folder = write_qwen3_embedding(tmp_path / "short-qwen3-embedding")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
+    short = load_embedder(folder, LoadOptions("float32", "cpu"))
+    assert short.context_tokens == 64
+    assert (embed(short, ("the cat",) * 70) == embed(embedder, ("the cat",))).all()
+
+
 def test_mean_pooling_of_chunks_is_that_of_the_whole(tmp_path: Path) -> None:
     folder = write_qwen3_embedding(tmp_path / "mean", "mean_tokens")
     embedder = load_embedder(folder, LoadOptions("float32", "cpu"))

@@ -109,6 +109,23 @@ def test_embedding_takes_its_share_of_the_answers_time(monkeypatch: pytest.Monke
     assert set(rows) == {16}
 
 
+def test_a_model_whose_request_was_cancelled_while_it_loaded_is_freed(model: Path) -> None:
+    embedding = Embedding(
+        ModelSlot(lambda event: None, lambda _: False, lambda: False),
+        lambda event: None,
+        lambda command, error: None,
+    )
+    request = Embed("e", "r", model, ("the cat",), device="cpu")
+    embedding.handle(request)
+    embedding.step(1)
+    loading = embedding._loading
+    assert loading is not None
+    loading.join()
+    embedding.cancel(Cancel("e", "r"))
+    assert not embedding.has_work
+    assert embedding.unload() > 0
+
+
 def test_a_query_overtakes_documents(harness: EngineHarness, model: Path) -> None:
     documents = submit(harness, model, *[DOCUMENT] * 12)
     query = submit(harness, model, "the cat", purpose=Purpose.QUERY)
