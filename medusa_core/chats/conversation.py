@@ -255,13 +255,16 @@ class Conversation:
     def next_round(self, turn: Turn) -> Round:
         """Begin the next round of a turn's answer, after its calls have results.
 
-        If prompts follow the answer, another answer begins that shares its rounds.
+        If prompts follow the answer, another answer begins that shares its rounds, and ends the
+        path.
         """
         answer = turn.answer
         if any(prompt.parent_id == answer.id for prompt in self._prompts):
             answer = replace(answer, rounds=list(answer.rounds))
             turn.prompt.answers.append(answer)
             turn.answer = answer
+            shown = [index for index, one in enumerate(self.turns) if one is turn]
+            del self.turns[shown[0] + 1 if shown else len(self.turns) :]
         answer.rounds.append(Round(self._make_id(), created_s=self._clock()))
         answer.content.expect(answer.rounds[-2].content.reasoning, begins_inside=False)
         answer.given, answer.keep_tokens, answer.is_running = None, None, True
@@ -270,11 +273,13 @@ class Conversation:
     def take_back(self, turn: Turn) -> None:
         """Remove the last round of a turn's answer, which has no text.
 
-        If it has no other round, the answer is removed, and its prompt if it has no other answer.
-        At the end of the path, the previous version is shown again.
+        If it has no other round, or another answer has them, too, the answer is removed, and its
+        prompt if it has no other answer. At the end of the path, the previous version is shown
+        again.
         """
         answers, rounds = turn.prompt.answers, turn.answer.rounds[:-1]
-        if rounds:
+        others = [one for one in answers if one is not turn.answer]
+        if rounds and not any(_includes(turn.prompt, one, rounds[-1].id) for one in others):
             kept = replace(turn.answer, rounds=rounds, is_running=False)
             answers[answers.index(turn.answer)] = kept
             self.turns = [

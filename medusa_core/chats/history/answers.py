@@ -189,7 +189,9 @@ class Answers(Messages):
             with self._database.transaction():
                 self._finish(number, content.text, None, AnswerState.CUT, spans)
         with self._database.transaction():
-            self._database.write("UPDATE calls SET state = 'interrupted' WHERE state = 'running'")
             self._database.write(
-                "UPDATE calls SET state = 'requested', approval = '' WHERE state = 'approved'"
+                "UPDATE calls SET"
+                " state = CASE state WHEN 'running' THEN 'interrupted' ELSE 'requested' END,"
+                " approval = CASE state WHEN 'running' THEN approval ELSE '' END"
+                " WHERE state IN ('approved', 'running')"  # as the index `calls_under_way` has it
             )

@@ -46,10 +46,9 @@ def stored_prompts(
         StorageError: The history can't be read.
     """
     prompts: dict[str, Prompt] = {}
-    chains: dict[str, tuple[Prompt, list[_StoredRound]]] = {}  # rounds up to each, by its id
+    rounds: dict[str, _StoredRound] = {}
     followed, continued = set(), set()
-    messages = history.messages(conversation_id)
-    for message in messages:
+    for message in history.messages(conversation_id):
         parent_id = message.parent_id or ""
         if message.role is Role.USER:
             prompts[message.id] = Prompt(
@@ -60,17 +59,18 @@ def stored_prompts(
                 attachments=message.attachments,
             )
             followed.add(parent_id)
-        elif _is_shown(message, only_ended):
-            one = _StoredRound(message, _round(message))
-            if parent_id in prompts:
-                chains[message.id] = prompts[parent_id], [one]
-            elif parent_id in chains:
-                prompt, before = chains[parent_id]
-                chains[message.id] = prompt, [*before, one]
+        elif parent_id in prompts or parent_id in rounds:
+            if _is_shown(message, only_ended):
+                rounds[message.id] = _StoredRound(message, _round(message))
                 continued.add(parent_id)
-    for name, (prompt, chain) in chains.items():
+            elif _state_of(message) is AnswerState.STREAMING:  # the answer isn't complete
+                continued.add(parent_id)
+    for name in rounds:
         if name in followed or name not in continued:
-            prompt.answers.append(_answer(chain))
+            chain = [rounds[name]]
+            while (before := chain[-1].message.parent_id or "") in rounds:
+                chain.append(rounds[before])
+            prompts[before].answers.append(_answer(chain[::-1]))
     return tuple(prompts.values())
 
 
@@ -126,11 +126,16 @@ def state_of(answer: Answer) -> AnswerState:
 
 def _is_shown(message: Stored, only_ended: bool) -> bool:
     """Whether a stored message has content worth showing."""
-    state = AnswerState.DONE if message.answer is None else message.answer.state
+    state = _state_of(message)
     has_content = bool(message.content or message.calls)
     if only_ended:
         return has_content and state is not AnswerState.STREAMING
     return has_content or state is not AnswerState.FAILED
+
+
+def _state_of(message: Stored) -> AnswerState:
+    """Return the state of a stored round; it is done if its row of `answers` is lost."""
+    return AnswerState.DONE if message.answer is None else message.answer.state
 
 
 class _StoredRound(NamedTuple):

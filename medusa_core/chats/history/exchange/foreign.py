@@ -280,6 +280,8 @@ def from_openai(raw: Json) -> Json:
             before = messages[-1]["id"] if messages else None
             answer = _answer(role, raw.get("model"))
             messages.append({**record, **answer, "id": str(number), "parent_id": before})
+    if not messages:
+        raise refused_conversation(raw, tr("it has no messages"))
     name = own_id("openai", json.dumps(raw["messages"], sort_keys=True))
     about = _Metadata(name, raw.get("title"), created_s, created_s, _system_of(messages))
     visible, part_of = alternated(_without_system(messages))

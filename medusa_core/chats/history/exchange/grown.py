@@ -86,12 +86,12 @@ def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
         parent = into.get(message["parent_id"] or "")
         added = {**message, "parent_id": parent["id"] if parent is not None else None}
         if parent is not None and parent["role"] == message["role"] and "calls" not in parent:
-            text = "\n\n".join(filter(None, (parent["text"], message["text"])))
+            joined = _joined(parent, message)
             if num_children[message["parent_id"]] == 1:
-                parent |= {"text": text, **_calls_of(message)}
+                parent |= joined
                 into[message["id"]] = parent
                 continue
-            added |= {"text": text, "parent_id": parent["parent_id"]}
+            added |= {**joined, "parent_id": parent["parent_id"]}
         elif parent is None and message["role"] == "assistant":
             prompt = {"id": f"before {message['id']}", "parent_id": None, "role": "user"}
             kept.append({**prompt, "text": "…", "created_s": message["created_s"]})
@@ -101,9 +101,16 @@ def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
     return kept, {name: message["id"] for name, message in into.items()}
 
 
-def _calls_of(message: Json) -> Json:
-    """Return the tool calls of a message as its field; empty for none."""
-    return {"calls": message["calls"]} if "calls" in message else {}
+def _joined(first: Json, second: Json) -> Json:
+    """Return text, images and tool calls of two messages, of which the first has no calls."""
+    text = "\n\n".join(filter(None, (first["text"], second["text"])))
+    num_before = len(text) - len(second["text"])
+    later = [
+        {**image, "position": image["position"] + num_before} for image in second.get("images", ())
+    ]
+    images = [*first.get("images", ()), *later]
+    fields = {"text": text, "images": images, "calls": second.get("calls")}
+    return {key: value for key, value in fields.items() if value}
 
 
 def own_id(*parts: object) -> str:

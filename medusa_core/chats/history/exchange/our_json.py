@@ -217,7 +217,7 @@ def _call_from_json(raw: Json) -> RoundCall:
     state, approval = CallState(raw["state"]), Approval(raw["approval"])
     if state is CallState.RUNNING:
         state = CallState.INTERRUPTED
-    if state is CallState.APPROVED:
+    if state in (CallState.APPROVED, CallState.REQUESTED):
         state, approval = CallState.REQUESTED, Approval.NONE
     result = raw.get("result")
     if result is None:

@@ -13,6 +13,7 @@ from medusa_core.chats.history.exchange.reading import ConversationFile
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.rounds import CallState
+from medusa_core.errors import ConversationFileError
 from medusa_core.messages import ImagePart, TextPart
 from tests.support.history.samples import Clock
 
@@ -134,6 +135,28 @@ def test_images_of_messages_are_imported_if_the_file_has_them(tmp_path: Path) ->
     picture = ImagePart("image/png", b"\0\1\2")
     assert turn.prompt.content == (TextPart("This "), picture, TextPart("one?"))
     history.close()
+
+
+def test_images_of_joined_messages_keep_their_places(tmp_path: Path) -> None:
+    def user(text: str, data: str) -> Any:
+        image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+        return {"role": "user", "content": [{"type": "text", "text": text}, image]}
+
+    messages = [user("One", "AAEC"), user("", "AwQF"), user("Three", "BgcI")]
+    history = imported(tmp_path, {"messages": [*messages, {"role": "assistant", "content": "A"}]})
+    (info,) = history.conversations()
+    (turn,) = open_conversation(history, info.id).turns
+    first, second, third = (ImagePart("image/png", bytes(range(n, n + 3))) for n in (0, 3, 6))
+    assert turn.prompt.content == (TextPart("One"), first, second, TextPart("\n\nThree"), third)
+    history.close()
+
+
+@pytest.mark.parametrize("messages", [[], [{"role": "tool", "content": "wet"}]])
+def test_a_file_without_messages_is_refused(tmp_path: Path, messages: Any) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps({"messages": messages}), encoding="utf-8")
+    with pytest.raises(ConversationFileError, match="no messages"):
+        ConversationFile(path)
 
 
 def test_exports_for_people_show_rounds_under_one_heading(tmp_path: Path) -> None:

@@ -187,6 +187,41 @@ def test_a_round_that_begins_after_a_following_prompt_makes_another_answer() -> 
     assert [len(one.rounds) for one in turn.prompt.answers] == [1, 2]
 
 
+    assert talk.turns == [turn], "the following prompt belongs to the other answer"
+    turn.answer.end()
+    talk.take_back(turn)
+    assert turn.prompt.answers == [first]
+    assert [one.prompt.text for one in talk.turns] == ["Time?", "Never mind"]
+
+
+def test_a_rerolled_last_round_that_failed_leaves_no_answer_without_it(history: History) -> None:
+    answer_in_rounds(history)
+    talk = open_conversation(history, "tea")
+    old = talk.turns[0].answer
+    turn = talk.reroll(0, GenerateSettings())
+    turn.answer.end()
+    talk.take_back(turn)
+    assert turn.prompt.answers == [old]
+    assert [one.answer for one in talk.turns] == [old]
+    history.close()
+
+
+def test_an_answer_whose_next_round_is_written_is_not_merged_as_another(history: History) -> None:
+    ask(history)
+    history.save_call("r0", 0, NOON)
+    talk = open_conversation(history, "tea")
+    (turn,) = talk.turns
+    talk.next_round(turn)
+    history.begin_answer(stored_answer(talk, turn))
+    ended = stored_prompts(history, "tea", only_ended=True)
+    assert not talk.merge(ended, follows=False)
+    assert turn.prompt.answers == [turn.answer]
+    history.finish_answer(turn.answer.id, "Noon.", done("Noon."), AnswerState.DONE)
+    (there,) = stored_prompts(history, "tea", only_ended=True)
+    assert [len(one.rounds) for one in there.answers] == [2]
+    history.close()
+
+
 def test_a_rerolled_last_round_keeps_the_earlier_ones(history: History) -> None:
     answer_in_rounds(history)
     talk = open_conversation(history, "tea")
@@ -287,6 +322,14 @@ def test_an_export_is_imported_with_rounds_and_images(tmp_path: Path, history: H
     with ConversationFile(path) as file:
         other.import_all(file)
     assert other.messages("again")[1].calls[0].state is CallState.INTERRUPTED
+    for state in ("requested", "approved"):  # nor does one that was approved there
+        raw["conversations"][0]["messages"][1]["calls"][0]["state"] = state
+        raw["conversations"][0]["id"] = state
+        path.write_text(json.dumps(raw), encoding="utf-8")
+        with ConversationFile(path) as file:
+            other.import_all(file)
+        (call,) = other.messages(state)[1].calls
+        assert (call.state, call.approval) == (CallState.REQUESTED, Approval.NONE)
     history.close()
     other.close()
 
