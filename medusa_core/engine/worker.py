@@ -61,7 +61,9 @@ class Worker:
             is_idle = executor is None or not executor.has_work
             command = self._next_command(waits=is_idle)
             if command is not None:
-                executor = executor or self._opened(command)
+                # Answers of remote models are cancelled here, too; that alone needs no torch.
+                if executor is None and not isinstance(command, Cancel):
+                    executor = self._opened(command)
                 if executor is not None:
                     executor.handle(command)
                 if isinstance(command, Cancel):

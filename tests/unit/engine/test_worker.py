@@ -447,6 +447,13 @@ def test_closing_an_unused_engine_is_quick() -> None:
     assert harness.events == []
 
 
+def test_a_cancel_alone_does_not_start_the_engine(fresh: EngineHarness) -> None:
+    fresh.submit(Cancel("chat", "remote"))
+    fresh.submit(Unload("", "unload"))
+    fresh.wait("unload", Unloaded)
+    assert {event.request_id for event in fresh.events} == {"unload"}
+
+
 @pytest.mark.expects_errors
 def test_an_answer_names_the_request_that_loaded_its_model(
     fresh: EngineHarness, folders: Folders, tmp_path: Path
