@@ -29,7 +29,7 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
     """
     if any(content_images(message.content) for message in messages):
         raise RequestError(
-            "The models here read no images.", "Remove the image from the conversation."
+            "The models here read no images.", "Remove the image, or begin a new conversation."
         )
     for message in messages:
         _check_text(message.text, tr("A message"))

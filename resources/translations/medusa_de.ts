@@ -3412,8 +3412,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Entfernen Sie die Datei und fügen Sie die Ordner neu hinzu.</translation>
     </message>
     <message>
-        <source>Remove the image from the conversation.</source>
-        <translation>Entfernen Sie das Bild aus dem Gespräch.</translation>
+        <source>Remove the image, or begin a new conversation.</source>
+        <translation>Entfernen Sie das Bild, oder beginnen Sie ein neues Gespräch.</translation>
     </message>
     <message>
         <source>Rename it there.</source>

@@ -26,6 +26,7 @@ _STATES = {
     CallState.INTERRUPTED: QT_TRANSLATE_NOOP("Chat", "interrupted"),
 }
 _MOST_NAME_CHARS = 80
+_MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
 
 
 class CallCard(Fold):
@@ -71,7 +72,9 @@ def _one_line(name: str) -> str:
 
 
 def _indented(arguments: str) -> str:
-    """Return arguments with an indent; as they are if they aren't JSON."""
+    """Return arguments with an indent; as they are if they are long, or no JSON."""
+    if len(arguments) > _MOST_INDENTED_CHARS:
+        return arguments
     try:
         return json.dumps(json.loads(arguments or "{}"), ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):

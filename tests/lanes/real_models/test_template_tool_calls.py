@@ -69,7 +69,7 @@ def written(template: ChatTemplate, arguments: str) -> str:
 
     def shown(*turns: ChatMessage, opens: bool = False) -> str:
         prompt = template.render((ASKS, *turns), opens, tools=tools)
-        return prompt.rpartition(ASKS.content)[2].rstrip()
+        return prompt.rpartition(ASKS.text)[2].rstrip()
 
     call = ToolCall("Ab1Cd2Ef3", "lay_table", arguments)
     answer = shown(ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)))

@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.find.finding import find_all
 from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.call_card import CallCard
 from app.theme.appearance import Appearance
 from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import Answer
@@ -79,6 +80,13 @@ def test_a_call_shows_each_state_and_the_next_round_when_it_begins(
     answer.end(None)
     message.refresh()
     assert not message.row.isHidden()
+
+
+def test_deeply_nested_arguments_are_not_indented(qtbot: QtBot, appearance: Appearance) -> None:
+    arguments = "[" * 300 + "0," * 20_000 + "0" + "]" * 300
+    card = CallCard(RoundCall(CALL._replace(arguments=arguments)), appearance)
+    qtbot.addWidget(card)
+    assert len(card.text) < 2 * len(arguments)
 
 
 def test_words_are_found_in_all_rounds(qtbot: QtBot, appearance: Appearance) -> None:
