@@ -13,7 +13,7 @@ is run, so that a killed program neither loses it nor runs it twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from medusa_core.chats.answer_text import AnswerText
@@ -90,6 +90,15 @@ class RoundCall:
             content = self.result.content
         name, call_id = self.call.name, self.call.call_id
         return ChatMessage(Role.TOOL, content, tool_name=name, call_id=call_id)
+
+    @property
+    def not_run(self) -> RoundCall:
+        """The call in a copy, which never runs by itself: it is interrupted or requested again."""
+        if self.state is CallState.RUNNING:
+            return replace(self, state=CallState.INTERRUPTED)
+        if self.state in (CallState.REQUESTED, CallState.APPROVED):
+            return replace(self, state=CallState.REQUESTED, approval=Approval.NONE)
+        return self
 
 
 _NOTES = {

@@ -62,7 +62,8 @@ class Copying(ConversationList, Messages):
 
 
 def _ended(answer: StoredAnswer | None) -> StoredAnswer | None:
-    """Return an answer for a copy, which is not generated further."""
-    if answer is None or answer.state is not AnswerState.STREAMING:
-        return answer
-    return replace(answer, state=AnswerState.CUT)
+    """Return an answer for a copy, which is not generated further, and whose calls don't run."""
+    if answer is None:
+        return None
+    state = AnswerState.CUT if answer.state is AnswerState.STREAMING else answer.state
+    return replace(answer, state=state, calls=tuple(call.not_run for call in answer.calls))

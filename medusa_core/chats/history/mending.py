@@ -58,6 +58,10 @@ _FROM_BACKUP = (
         AND (SELECT state FROM backup.answers WHERE message = old.number)
             IS (SELECT state FROM main.answers WHERE message = old.number)
     """,
+    """
+    UPDATE blobs SET data = old.data FROM backup.blobs AS old
+    WHERE old.digest = blobs.digest AND old.data <> blobs.data
+    """,
 )
 # An answer that was unfinished at the time of the backup: its steps may have more text.
 _UNFINISHED = """

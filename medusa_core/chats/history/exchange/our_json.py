@@ -212,19 +212,13 @@ def _content_from_json(raw: Json) -> Content:
 
 
 def _call_from_json(raw: Json) -> RoundCall:
-    """Convert a tool call. It never runs by itself: one under way was interrupted."""
+    """Convert a tool call, which doesn't run here."""
     call = ToolCall(raw["call_id"], raw["name"], raw["arguments"])
-    state, approval = CallState(raw["state"]), Approval(raw["approval"])
-    if state is CallState.RUNNING:
-        state = CallState.INTERRUPTED
-    if state in (CallState.APPROVED, CallState.REQUESTED):
-        state, approval = CallState.REQUESTED, Approval.NONE
-    result = raw.get("result")
-    if result is None:
-        return RoundCall(call, state, approval)
-    content = _content_from_json(result)
-    found = ToolResult(content, result["is_error"], time_of(result["duration_s"]))
-    return RoundCall(call, state, approval, found)
+    found = None
+    if (result := raw.get("result")) is not None:
+        content = _content_from_json(result)
+        found = ToolResult(content, result["is_error"], time_of(result["duration_s"]))
+    return RoundCall(call, CallState(raw["state"]), Approval(raw["approval"]), found).not_run
 
 
 def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:

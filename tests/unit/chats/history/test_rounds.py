@@ -267,6 +267,18 @@ def test_a_call_of_a_killed_program_never_runs_by_itself(
     opened.close()
 
 
+@pytest.mark.parametrize("state", [CallState.APPROVED, CallState.RUNNING])
+def test_a_call_under_way_does_not_run_in_a_copy(history: History, state: CallState) -> None:
+    ask(history)
+    history.save_call("r0", 0, RoundCall(CALL, state, Approval.ONCE))
+    history.duplicate("tea", "copy", "Copy")
+    (call,) = history.messages("copy")[1].calls
+    is_running = state is CallState.RUNNING
+    assert call.state is (CallState.INTERRUPTED if is_running else CallState.REQUESTED)
+    assert history.messages("tea")[1].calls[0].state is state
+    history.close()
+
+
 def test_a_call_of_a_deleted_answer_cannot_be_saved(history: History) -> None:
     ask(history)
     history.trash(["tea"])
@@ -343,7 +355,7 @@ def test_a_salvaged_history_has_the_calls_and_images_of_its_backup(tmp_path: Pat
     with closing(sqlite3.connect(tmp_path / "history.db")) as db:
         db.execute("DELETE FROM images")
         db.execute("DELETE FROM calls")
-        db.execute("UPDATE blobs SET number = 77")
+        db.execute("UPDATE blobs SET number = 77, data = x'00'")
         db.commit()
         db.execute("ATTACH ? AS backup", (str(backup),))
         mend(db, True)
