@@ -151,9 +151,10 @@ def test_images_of_joined_messages_keep_their_places(tmp_path: Path) -> None:
     history.close()
 
 
-@pytest.mark.parametrize("messages", [[], [{"role": "tool", "content": "wet"}]])
-def test_a_file_without_messages_is_refused(tmp_path: Path, messages: Any) -> None:
+@pytest.mark.parametrize("role", ["tool", "narrator"])
+def test_a_file_without_messages_is_refused(tmp_path: Path, role: str) -> None:
     path = tmp_path / "file.json"
+    messages = [{"role": role, "content": "wet"}]
     path.write_text(json.dumps({"messages": messages}), encoding="utf-8")
     with pytest.raises(ConversationFileError, match="no messages"):
         ConversationFile(path)

@@ -186,7 +186,6 @@ def test_a_round_that_begins_after_a_following_prompt_makes_another_answer() -> 
     assert turn.answer.rounds[0] is first.last
     assert [len(one.rounds) for one in turn.prompt.answers] == [1, 2]
 
-
     assert talk.turns == [turn], "the following prompt belongs to the other answer"
     turn.answer.end()
     talk.take_back(turn)
