@@ -83,9 +83,9 @@ class Flattener:
                 self._emit_waiting_marker()
                 self.blocks.append(ThematicBreak(self._place()))
             case _:
-                self._take_text(token)
+                self._process_text_token(token)
 
-    def _take_text(self, token: Token) -> None:
+    def _process_text_token(self, token: Token) -> None:
         """Process a token of a table, or the inline text of a block."""
         match token.type:
             case "table_open":

@@ -29,14 +29,14 @@ class Lexer(Protocol):
         """Yield position, type and text of each token."""
 
 
-class Stretch(NamedTuple):
+class SyntaxRun(NamedTuple):
     """Consecutive characters of the same syntax class: their number and the class."""
 
     length: int
     ink: Ink
 
 
-Stretches = tuple[Stretch, ...]
+SyntaxRuns = tuple[SyntaxRun, ...]
 
 
 class Highlighter:
@@ -71,7 +71,7 @@ class Highlighter:
         return inks
 
 
-def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[Stretches, ...]:
+def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[SyntaxRuns, ...]:
     """Return the inks of each line of code.
 
     Args:
@@ -95,7 +95,7 @@ def line_inks(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[
     )
 
 
-def _inks_of(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[Stretches, ...]:
+def _inks_of(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[SyntaxRuns, ...]:
     is_whole = (
         not is_open
         and sum(map(len, lines)) <= MAX_WHOLE_CHARS
@@ -111,16 +111,16 @@ def _inks_of(lines: tuple[str, ...], language: str, *, is_open: bool) -> tuple[S
 
 
 @lru_cache(maxsize=4096)
-def _line_inks(line: str, language: str) -> Stretches:
+def _line_inks(line: str, language: str) -> SyntaxRuns:
     return _inks((line,), language)[0]
 
 
 @lru_cache(maxsize=128)  # of up to 3,000 characters each
-def _block_inks(lines: tuple[str, ...], language: str) -> tuple[Stretches, ...]:
+def _block_inks(lines: tuple[str, ...], language: str) -> tuple[SyntaxRuns, ...]:
     return _inks(lines, language)
 
 
-def _inks(lines: tuple[str, ...], language: str) -> tuple[Stretches, ...]:
+def _inks(lines: tuple[str, ...], language: str) -> tuple[SyntaxRuns, ...]:
     highlighter = _highlighter(language)
     if highlighter is None:
         return tuple(_plain(line) for line in lines)
@@ -140,12 +140,12 @@ def _highlighter(language: str) -> Highlighter | None:
     return None if kind.__name__ in _UNBOUNDED else Highlighter(cast("Lexer", kind()))
 
 
-def _plain(line: str) -> Stretches:
-    return (Stretch(len(line), Ink.PLAIN),) if line else ()
+def _plain(line: str) -> SyntaxRuns:
+    return (SyntaxRun(len(line), Ink.PLAIN),) if line else ()
 
 
-def _by_line(lines: tuple[str, ...], inks: list[Ink]) -> tuple[Stretches, ...]:
-    result: list[Stretches] = []
+def _by_line(lines: tuple[str, ...], inks: list[Ink]) -> tuple[SyntaxRuns, ...]:
+    result: list[SyntaxRuns] = []
     at = 0
     for line in lines:
         result.append(_stretches(inks[at : at + len(line)]))
@@ -153,13 +153,13 @@ def _by_line(lines: tuple[str, ...], inks: list[Ink]) -> tuple[Stretches, ...]:
     return tuple(result)
 
 
-def _stretches(inks: list[Ink]) -> Stretches:
-    stretches: list[Stretch] = []
+def _stretches(inks: list[Ink]) -> SyntaxRuns:
+    stretches: list[SyntaxRun] = []
     for ink in inks:
         if stretches and stretches[-1].ink is ink:
-            stretches[-1] = Stretch(stretches[-1].length + 1, ink)
+            stretches[-1] = SyntaxRun(stretches[-1].length + 1, ink)
         else:
-            stretches.append(Stretch(1, ink))
+            stretches.append(SyntaxRun(1, ink))
     return tuple(stretches)
 
 

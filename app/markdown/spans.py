@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.markdown.highlight import Stretches, line_inks
+from app.markdown.highlight import SyntaxRuns, line_inks
 from app.markdown.model import CodeBlock, MarkdownBlock, Run, Runs, TextStyle, runs_of
 from app.theme.legend import Mark, mark_of
 from app.theme.text_style import Ink
@@ -86,7 +86,7 @@ def _num_same(old: Sequence[Runs], new: Sequence[Runs]) -> int:
     return num_same
 
 
-def spans_of_line(runs: Runs, tokens: AnswerText, inks: Stretches = ()) -> Spans:
+def spans_of_line(runs: Runs, tokens: AnswerText, inks: SyntaxRuns = ()) -> Spans:
     """Split the runs of a line where the token or the ink changes.
 
     Args:
@@ -138,7 +138,7 @@ def _append(spans: list[Span], span: Span) -> None:
         spans.append(span)
 
 
-def _inked(spans: list[Span], inks: Stretches) -> Spans:
+def _inked(spans: list[Span], inks: SyntaxRuns) -> Spans:
     """Split spans where the ink changes."""
     result: list[Span] = []
     stretches = iter(inks)

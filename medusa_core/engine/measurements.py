@@ -174,7 +174,7 @@ class Measurements:
 
     def pause(self) -> None:
         """Release the rows for a request, which uses the costs measured so far."""
-        self._model.pause_threads()
+        self._model.pause_thread_measurement()
         if self._race is not None:
             self._race.pause()
         if self._calibration is not None:

@@ -172,7 +172,7 @@ class ModelSlot:
             self._look_up(self._measurements)
         return True
 
-    def pause_threads(self) -> None:
+    def pause_thread_measurement(self) -> None:
         """Interrupt the measurement of thread counts for an answer, which uses the last counts."""
         if self._threads is not None:
             self._threads.pause()

@@ -10556,12 +10556,12 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Jeder Kopf liest auch das letzte Token; nur dieses Programm kann sie nutzen.</translation>
     </message>
     <message>
-        <source>drafts best, takes longest</source>
-        <translation>rät am besten, braucht am längsten</translation>
+        <source>a layer, takes longest</source>
+        <translation>eine Schicht, braucht am längsten</translation>
     </message>
     <message>
-        <source>One layer drafts token by token: right most often, slowest to train and to run.</source>
-        <translation>Eine Schicht rät Token für Token weiter: am häufigsten richtig, am langsamsten zu trainieren und zu fragen.</translation>
+        <source>One layer drafts token by token: the slowest to train and to run.</source>
+        <translation>Eine Schicht rät Token für Token weiter: am langsamsten zu trainieren und zu fragen.</translation>
     </message>
     <message>
         <source>one pass for a whole block</source>

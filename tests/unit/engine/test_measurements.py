@@ -25,7 +25,7 @@ class MeasuredModel:
         self._pieces -= 1
         return False
 
-    def pause_threads(self) -> None:
+    def pause_thread_measurement(self) -> None:
         if self._pieces:
             self._pieces = 3
 

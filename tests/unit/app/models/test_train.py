@@ -66,7 +66,7 @@ def test_kinds_of_heads_are_described_by_cost_and_gain(dialog: TrainDialog, tmp_
     form = dialog.form
     names = [form.kind_box.itemText(row) for row in range(form.kind_box.count())]
     assert "Hydra: small, quick to train" in names
-    assert "EAGLE-3: drafts best, takes longest" in names
+    assert "EAGLE-3: a layer, takes longest" in names
     assert "DSpark: one pass for a whole block" in names
     assert all(kind.gist and kind.explanation for kind in TRAINED_KINDS.values() if kind.label)
     assert "MB" not in form.kind_label.text(), "of a model without known sizes"
