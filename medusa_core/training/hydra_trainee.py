@@ -25,6 +25,7 @@ from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
+from medusa_core.runtime.backends.decoder import scaled_logits
 from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
@@ -163,6 +164,7 @@ class HydraTrainee:
         heads = HydraModule(config.num_heads, lm_head, vectors, 1.0 / max(size, 1e-6))
         self.module = heads.to(device)
         self._device, self.context = device, sizes.context_tokens
+        self._config = sizes
         self._is_tied = sizes.tie_embeddings
         self._bf16 = trains_in_bf16(device.type)
         self.batch = config.batch
@@ -279,7 +281,8 @@ class HydraTrainee:
         dtype = torch.bfloat16 if self._bf16 else torch.float32
         for some in torch.split(hidden.to(self._device, dtype), _AT_ONCE):
             scores, columns = F.linear(some, matrix.to(dtype)).topk(self._num_teacher)
-            chances = torch.softmax(scores / _TEACHER_TEMPERATURE, -1, torch.float32)
+            logits = scaled_logits(scores.float(), self._config)
+            chances = torch.softmax(logits / _TEACHER_TEMPERATURE, -1)
             parts.append((columns.int().cpu(), chances.half().cpu()))
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 

@@ -127,10 +127,7 @@ class Decoder:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Project states to logits. [n, hidden] → [n, vocabulary]"""
-        divisor, cap = self.config.logits_scaling, self.config.final_logit_softcapping
-        logits = self.lm_head(hidden)
-        logits = logits if divisor == 1 else logits / divisor
-        return logits if cap is None else torch.tanh(logits / cap) * cap
+        return scaled_logits(self.lm_head(hidden), self.config)
 
     @property
     def embeds_here(self) -> bool:
@@ -284,6 +281,13 @@ class Decoder:
         scaled = of_layers.to(projected.dtype) * math.sqrt(own.width)
         both = own.norm(projected).view(shape) + scaled.reshape(shape)
         return both * math.sqrt(0.5)
+
+
+def scaled_logits(logits: Tensor, config: ModelConfig) -> Tensor:
+    """Apply a model's divisor and soft cap to the outputs of its LM head."""
+    divisor, cap = config.logits_scaling, config.final_logit_softcapping
+    logits = logits if divisor == 1 else logits / divisor
+    return logits if cap is None else torch.tanh(logits / cap) * cap
 
 
 def rope_configs(config: ModelConfig) -> tuple[ModelConfig, ...]:

@@ -68,6 +68,18 @@ def test_each_hydra_head_learns_the_token_after_the_path_it_drafts_from(
     )  # float16 chances
 
 
+def test_the_teacher_has_the_scale_and_soft_cap_of_the_target(tmp_path: Path) -> None:
+    target = load(tmp_path)
+    sizes = replace(target.config, logits_scaling=2.0, final_logit_softcapping=0.5)
+    trainee = HydraTrainee(replace(target, config=sizes), HeadsConfig(num_heads=3), None)
+    shard = collected(trainee, target, TEXTS)
+    scores = trainee.module.lm_head.float() @ shard["hidden"][0].float()
+    best = (torch.tanh(scores / 2.0 / 0.5) * 0.5).topk(16).values
+    torch.testing.assert_close(
+        shard["teacher_chances"][0].float(), torch.softmax(best / 0.5, -1), rtol=1e-2, atol=1e-3
+    )
+
+
 def test_a_token_outside_of_the_vocabulary_counts_as_missed(tmp_path: Path) -> None:
     target = load(tmp_path)
     trainee = trainee_of(target, torch.tensor([8, 10]))
