@@ -47,7 +47,8 @@ MedusaError
 ├── SettingsFileError     a file of settings and presets that can't be read or written
 ├── TraceError            a trace can't be written or read
 ├── TrainingError         a training run can't start or go on
-└── BatchError            a batch can't start, or write its answers
+├── BatchError            a batch can't start, or write its answers
+└── ToolError             a tool, its server or their settings can't be used
 
 Each error has a `message`, a `hint` for the user and the values involved (`data`).
 Message and hint have at most 500 characters, since they may quote foreign files. Those with values

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.system.garbage import collect_by
+
 # Read by Qt and by torch when they are imported, which is after this file.
 if sys.platform.startswith("linux"):
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -62,6 +64,15 @@ def pytest_runtest_setup() -> None:
     stay, and Qt fires them at what is no more (see `app.startup.gc_scheduler`).
     """
     gc.disable()
+    collect_by(collect_outside_of_windows)
+
+
+def collect_outside_of_windows() -> None:
+    """Collect garbage, unless this is an engine's thread and there are windows."""
+    qt = sys.modules.get("PySide6.QtCore")
+    has_windows = qt is not None and qt.QCoreApplication.instance() is not None
+    if threading.current_thread() is threading.main_thread() or not has_windows:
+        gc.collect()
 
 
 def pytest_collection_finish() -> None:

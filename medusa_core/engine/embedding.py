@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import threading
 import time
@@ -28,6 +27,7 @@ from medusa_core.messages import (
     UnloadEmbedder,
 )
 from medusa_core.system import cuda
+from medusa_core.system.garbage import collect_garbage
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ class Embedding:
         self._embedder = self._loaded = None
         for job in self._jobs:
             job.run = None
-        gc.collect()
+        collect_garbage()
         cuda.release_memory()
         trim_heap()
         return freed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable
 
@@ -22,6 +21,7 @@ from medusa_core.i18n import tr
 from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import EngineLost, Event, Failed, Message
 from medusa_core.system import cuda
+from medusa_core.system.garbage import collect_garbage
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Failures:
     def _free_memory() -> bool:
         """Release unused memory; returns whether the device turns out to be lost."""
         try:
-            gc.collect()
+            collect_garbage()
             cuda.release_memory()
             trim_heap()
         except BaseException as error:

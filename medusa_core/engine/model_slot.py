@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 import weakref
@@ -38,6 +37,7 @@ from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.threads import Threads
 from medusa_core.system import compute_threads, cuda
+from medusa_core.system.garbage import collect_garbage
 
 log = logging.getLogger(__name__)
 
@@ -248,7 +248,7 @@ class ModelSlot:
             target.folder_texts.close()
         target.runner.leave()
         del target
-        gc.collect()
+        collect_garbage()
         if left() is not None:
             log.error("the model is still held after it was unloaded")
         cuda.release_memory()

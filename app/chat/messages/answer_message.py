@@ -213,6 +213,7 @@ class AnswerMessage(MessageWidget):
             view = RoundView(one, self._appearance)
             self._views.append(view)
             self._column.insertWidget(self._column.indexOf(self._row), view)
+            view.show()  # at once; the layout would show it in the next turn of the event loop
             view.restyle()
             view.view.hovered.connect(partial(self._hover, view))
             view.view.pressed.connect(partial(self._press, view))

@@ -119,6 +119,7 @@ class RoundView(QWidget):
             card = CallCard(call, self._appearance)
             self.cards.append(card)
             self._column.addWidget(card)
+            card.show()  # at once, so that the height is known
 
     def _show_note(self) -> None:
         self._note.setVisible(self.document.has_words and self.document.is_plain_at_end)

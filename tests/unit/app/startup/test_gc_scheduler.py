@@ -1,6 +1,7 @@
 """GcScheduler is collected where and when it does no harm."""
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.startup import gc_scheduler as module
 from app.startup.gc_scheduler import GcScheduler
+from medusa_core.system.garbage import collect_garbage
 
 
 @pytest.fixture
@@ -34,6 +36,17 @@ def test_garbage_is_collected_only_in_the_window_thread(garbage: GcScheduler) ->
     assert alive() is not None
     garbage.collect()
     assert alive() is None
+
+
+def test_garbage_of_widgets_is_deleted_by_the_window_when_an_engine_collects(
+    garbage: GcScheduler, qtbot: QtBot
+) -> None:
+    deleted_in: list[threading.Thread] = []
+    weakref.finalize(Holder(), lambda: deleted_in.append(threading.current_thread()))
+    engine = threading.Thread(target=collect_garbage)
+    engine.start()
+    qtbot.waitUntil(lambda: not engine.is_alive())
+    assert deleted_in == [threading.main_thread()]
 
 
 def test_old_generations_are_collected_when_the_window_is_idle(

@@ -54,9 +54,9 @@ def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
     QTest.keyClick(composer.edit, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (requested,) = engine.of_kind(Generate)[-1].messages
-    assert "notes.py" in requested.content
-    assert "print('hello')" in requested.content
-    assert requested.content.endswith("What does it do?")
+    assert "notes.py" in requested.text
+    assert "print('hello')" in requested.text
+    assert requested.text.endswith("What does it do?")
     assert composer.files.attachments == ()
     (shown,) = user_messages(window)
     assert shown.text == "What does it do?"

@@ -1,0 +1,23 @@
+"""Collection of cyclic garbage, which may hold a model's memory.
+
+A thread that collects also deletes what other threads left. In a window that may be widgets, which
+Qt can delete only in the window's thread: there the window collects for all threads.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+_collect: Callable[[], object] = gc.collect
+
+
+def collect_garbage() -> None:
+    """Collect cyclic garbage of all generations, in a thread that may delete it."""
+    _collect()
+
+
+def collect_by(collect: Callable[[], object] = gc.collect) -> None:
+    """Set the function that collects for all threads; by default the calling thread collects."""
+    global _collect
+    _collect = collect
