@@ -67,12 +67,14 @@ def pytest_runtest_setup() -> None:
     collect_by(collect_outside_of_windows)
 
 
-def collect_outside_of_windows() -> None:
-    """Collect garbage, unless this is an engine's thread and there are windows."""
+def collect_outside_of_windows() -> bool:
+    """Collect garbage, unless this is an engine's thread and there may be windows."""
     qt = sys.modules.get("PySide6.QtCore")
     has_windows = qt is not None and qt.QCoreApplication.instance() is not None
-    if threading.current_thread() is threading.main_thread() or not has_windows:
+    may_collect = threading.current_thread() is threading.main_thread() or not has_windows
+    if may_collect:
         gc.collect()
+    return may_collect
 
 
 def pytest_collection_finish() -> None:

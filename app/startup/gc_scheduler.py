@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from medusa_core.system import garbage
 
 _EVERY_MS = 2_000
-_MOST_WAIT_S = 1.0  # of an engine's thread: the window may be waiting for the engine
+_MOST_WAIT_S = 0.3  # of an engine's thread: the window may be waiting for the engine
 _WHOLE_EVERY = 30  # collections of the young between two of everything
 
 
@@ -58,14 +58,14 @@ class GcScheduler(QObject):
         self._num_young = 0 if is_due else self._num_young + 1
         gc.collect(2 if is_due else 1)
 
-    def _collect_here(self) -> None:
-        """Let the window's thread collect, and wait for it."""
+    def _collect_here(self) -> bool:
+        """Let the window's thread collect, and return whether it did in time."""
         if threading.current_thread() is threading.main_thread():
             gc.collect()
-            return
+            return True
         done = threading.Event()
         self._asked.emit(done)
-        done.wait(_MOST_WAIT_S)
+        return done.wait(_MOST_WAIT_S)
 
     def _collect_all(self, done: threading.Event) -> None:
         """Collect all generations for another thread."""

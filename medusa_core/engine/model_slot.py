@@ -248,8 +248,7 @@ class ModelSlot:
             target.folder_texts.close()
         target.runner.leave()
         del target
-        collect_garbage()
-        if left() is not None:
+        if collect_garbage() and left() is not None:
             log.error("the model is still held after it was unloaded")
         cuda.release_memory()
         trim_heap()

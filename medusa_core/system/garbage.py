@@ -9,15 +9,26 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 
-_collect: Callable[[], object] = gc.collect
+
+def _collect_here() -> bool:
+    """Collect in the calling thread."""
+    gc.collect()
+    return True
 
 
-def collect_garbage() -> None:
-    """Collect cyclic garbage of all generations, in a thread that may delete it."""
-    _collect()
+_collect: Callable[[], bool] = _collect_here
 
 
-def collect_by(collect: Callable[[], object] = gc.collect) -> None:
+def collect_garbage() -> bool:
+    """Collect cyclic garbage of all generations, in a thread that may delete it.
+
+    Returns:
+        Whether it is collected; otherwise a later collection will.
+    """
+    return _collect()
+
+
+def collect_by(collect: Callable[[], bool] = _collect_here) -> None:
     """Set the function that collects for all threads; by default the calling thread collects."""
     global _collect
     _collect = collect

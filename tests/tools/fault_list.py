@@ -336,8 +336,8 @@ FAULTS = (
     Fault(
         "call-after-kill",
         "medusa_core/chats/history/answers.py",
-        "SET state = 'interrupted' WHERE state = 'running'",
-        "SET state = 'requested' WHERE state = 'running'",
+        "CASE state WHEN 'running' THEN 'interrupted' ELSE",
+        "CASE state WHEN 'running' THEN 'requested' ELSE",
         "a tool call that ran when the program was killed is offered again, as if it had not run",
         ("test_rounds.py", "test_killed.py"),
     ),
