@@ -17,13 +17,11 @@ from tokenizers import Tokenizer as RustTokenizer
 from medusa_core.embeddings.conventions import Pooling
 from medusa_core.embeddings.embedder import Embedder, Vector
 from medusa_core.embeddings.files import EmbeddingFiles
-from medusa_core.errors import CheckpointError, ModelError, OutOfMemoryError
+from medusa_core.errors import CheckpointError
 from medusa_core.i18n import tr
-from medusa_core.models.checkpoints.folder_checkpoint import weight_files
 from medusa_core.models.text.growth_bounds import check_growth
 from medusa_core.models.text.tokenizer_errors import tokenizer_errors
-from medusa_core.models.through_transformers.known import transformers_config
-from medusa_core.models.through_transformers.quietly import quietly
+from medusa_core.models.through_transformers.weights import load_pretrained
 from medusa_core.system import compute_threads
 from medusa_core.system.files.json_file import read_json
 
@@ -106,34 +104,12 @@ def _read_tokenizer(folder: Path) -> RustTokenizer:
 
 
 def _read_model(folder: Path, device: torch.device) -> Any:
-    """Load the encoder; nothing is downloaded, and no code of its repository is executed."""
+    """Load the encoder."""
     from transformers import AutoModel  # slow
 
-    weight_files(folder)  # refuses pickles
-    theirs = transformers_config(read_json(folder / "config.json"))
-    read: Any = AutoModel.from_pretrained
-    try:
-        with quietly():
-            model, found = read(
-                folder,
-                config=theirs,
-                dtype=torch.float32,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                output_loading_info=True,
-            )
-            model = model.eval().requires_grad_(requires_grad=False).to(device)
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise OutOfMemoryError(
-            tr("The weights of {0} don't fit the memory.", folder.name),
-            "Close other programs, or choose a smaller model.",
-        ) from error
-    except Exception as error:  # a damaged file can raise anything
-        raise ModelError(
-            tr("transformers can't read {0}: {1}.", folder.name, type(error).__name__),
-            "Download the model again.",
-        ) from error
+    raw_config = read_json(folder / "config.json")
+    place = {} if device.type == "cpu" else {"device_map": {"": device}}
+    model, found = load_pretrained(AutoModel, folder, raw_config, dtype=torch.float32, **place)
     missing = [name for name in found["missing_keys"] if not name.startswith(_UNUSED)]
     if missing:
         raise CheckpointError(

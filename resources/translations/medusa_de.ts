@@ -5540,10 +5540,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>top-p ist {0}.</translation>
     </message>
     <message>
-        <source>transformers can&apos;t read {0}: {1}.</source>
-        <translation>transformers kann {0} nicht lesen: {1}.</translation>
-    </message>
-    <message>
         <source>two members have one name, or they lie in different folders</source>
         <translation>zwei Einträge heißen gleich oder liegen in verschiedenen Ordnern</translation>
     </message>

@@ -6,7 +6,11 @@ represents the same numbers exactly.
 
 from __future__ import annotations
 
+import ctypes
+import platform
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,11 +35,12 @@ from medusa_core.models.quant.codebook_types import (
     IQ3_XXS_LEVELS,
     IQ4_LEVELS,
 )
-from medusa_core.system.huge_pages import prefer_huge_pages
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.constants import BLOCK, SUPER, TILE
 from medusa_core.system.native.threads import for_ranges
 
+_HUGE_PAGE = 1 << 21  # bytes, on x86-64 and most of arm64
+_MADV_HUGEPAGE = 14
 _CHUNK_WEIGHTS = 1 << 23  # weights that are repacked at a time: a few bytes of scratch each
 _OFFSETS = {Q4_0: 8, Q6_K: 32, Q8_AFFINE: 128}
 _LEVELS = {
@@ -155,3 +160,30 @@ def _columns(numbers: Tensor) -> Tensor:
     rows, count = numbers.shape
     interleaved = numbers.view(rows // TILE, TILE, count).transpose(1, 2).contiguous()
     return interleaved.view(torch.uint8).view(rows // TILE, count, -1)
+
+
+def prefer_huge_pages(address: int, nbytes: int) -> None:
+    """Ask Linux to back memory that was not written yet by huge pages; no effect elsewhere.
+
+    The processor fetches ahead within a page only. No more memory is taken: only huge pages that
+    lie inside the range are asked for.
+
+    Args:
+        address: Address of the first byte.
+        nbytes: Size of the memory.
+    """
+    first = -(-address // _HUGE_PAGE) * _HUGE_PAGE
+    end = (address + nbytes) // _HUGE_PAGE * _HUGE_PAGE
+    madvise = _madvise()
+    if madvise is not None and end > first:
+        madvise(first, end - first, _MADV_HUGEPAGE)  # mere advice: the result doesn't matter
+
+
+@cache
+def _madvise() -> Any:
+    """Return the C library's `madvise`; None outside Linux."""
+    if platform.system() != "Linux":
+        return None
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return madvise

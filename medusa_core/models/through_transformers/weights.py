@@ -100,20 +100,48 @@ def read_transformers_model(
     """
     from transformers import AutoModelForCausalLM
 
+    model, found = load_pretrained(
+        AutoModelForCausalLM,
+        folder,
+        json.loads(config.transformers_text),
+        dtype=precision.compute,
+        **_placing(precision, formats),
+    )
+    _check_tensors(config, found)
+    return TransformersModel(config, model)
+
+
+def load_pretrained(
+    auto_class: Any, folder: Path, raw_config: dict[str, Any], **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Load safetensors by transformers for inference; nothing is downloaded or executed.
+
+    Args:
+        auto_class: transformers' class, such as `AutoModel`.
+        folder: Folder of the model, in Hugging Face layout.
+        raw_config: The fields of its `config.json`.
+        options: More arguments of `from_pretrained`.
+
+    Returns:
+        The model, and transformers' report of missing and unexpected tensors.
+
+    Raises:
+        CheckpointError: A file isn't safetensors, because transformers would unpickle it.
+        ModelError: transformers can't read it.
+        OutOfMemoryError: The device has too little memory.
+    """
     weight_files(folder)
-    theirs = transformers_config(json.loads(config.transformers_text))
-    read: Any = AutoModelForCausalLM.from_pretrained  # its annotations lack the second result
+    theirs = transformers_config(raw_config)
     try:
         with quietly():
-            model, found = read(
+            model, found = auto_class.from_pretrained(
                 folder,
                 config=theirs,
-                dtype=precision.compute,
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
                 output_loading_info=True,
-                **_placing(precision, formats),
+                **options,
             )
             model = model.eval().requires_grad_(requires_grad=False)
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -126,8 +154,7 @@ def read_transformers_model(
             tr("transformers can't read {0}: {1}: {2}", folder.name, type(error).__name__, error),
             "Download the model again; its tensors and config.json may be of different models.",
         ) from error
-    _check_tensors(config, found)
-    return TransformersModel(config, model)
+    return model, found
 
 
 def _placing(precision: Precision, formats: PartFormats) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.system.huge_pages import prefer_huge_pages
+from medusa_core.models.quant.tiles import prefer_huge_pages
 
 MIB = 1 << 20
 
