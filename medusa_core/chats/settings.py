@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _MOST_CHARS = 1 << 20  # of a system prompt
 _MOST_STOPS, _LONGEST_STOP = 16, 200
+_MOST_TOOLS, _LONGEST_TOOL = 256, 300
+MOST_SCHEMA_CHARS = 1 << 16
 _MOST_SEED = (1 << 63) - 1
 
 
@@ -48,6 +50,10 @@ class ChatSettings:
         overflow: What to do with a conversation that exceeds the context.
         thinks: Whether the model reasons before it answers; None for the template's default.
         growth: One of `GROWTHS`: shape of the drafts.
+        tools: Ids of the tools that the model may call, such as `builtin/calculate`; those that
+            aren't there now are ignored.
+        json_schema: JSON schema of the answers, as typed; empty for any text. The engine refuses an
+            invalid one.
     """
 
     system_prompt: str = ""
@@ -172,6 +178,8 @@ class ChatSettings:
     overflow: Overflow = Overflow.ROLLING
     thinks: bool | None = None
     growth: str = AUTO_GROWTH
+    tools: tuple[str, ...] = ()
+    json_schema: str = ""
 
     def generate_settings(self, seed: int) -> GenerateSettings:
         """Return the settings for the engine.
@@ -191,7 +199,8 @@ class ChatSettings:
     def as_json(self) -> dict[str, Any]:
         """Return the settings as JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**values, "stop": list(self.stop), "overflow": self.overflow.value}
+        lists = {"stop": list(self.stop), "tools": list(self.tools)}
+        return {**values, **lists, "overflow": self.overflow.value}
 
     def with_value(self, name: str, value: Any) -> ChatSettings:
         """Return the settings with another value, in the form of JSON.
@@ -249,6 +258,23 @@ def _stops(value: Any) -> tuple[str, ...]:
     return stops
 
 
+def _tools(value: Any) -> tuple[str, ...]:
+    """Validate the ids of tools."""
+    if not isinstance(value, list) or len(value) > _MOST_TOOLS:
+        raise ValueError("it is no list, or too long")
+    tools = tuple(dict.fromkeys(_text(tool) for tool in value))
+    if any(not tool or len(tool) > _LONGEST_TOOL for tool in tools):
+        raise ValueError("the id of a tool is empty or too long")
+    return tools
+
+
+def _schema(value: Any) -> str:
+    """Validate the length of a schema; the engine checks the rest."""
+    if len(schema := _text(value)) > MOST_SCHEMA_CHARS:
+        raise ValueError("the schema is too long")
+    return schema
+
+
 # The numeric settings by name.
 SETTINGS: dict[str, Setting] = {
     f.name: setting
@@ -266,5 +292,7 @@ _READERS: dict[str, ReadValue] = {
     "overflow": Overflow,
     "thinks": lambda value: read_value(bool | None, value, "it"),
     "growth": _growth,
+    "tools": _tools,
+    "json_schema": _schema,
     **{name: setting.read for name, setting in SETTINGS.items()},
 }

@@ -372,6 +372,8 @@ class GenerateSettings:
             after the first quarter. They also keep an eighth of the context free for the answer.
         thinks: Whether the model reasons before it answers; None for the template's default.
             Ignored by models without this option.
+        json_schema: JSON schema of the answer, after its reasoning and its calls; empty for any
+            text. A `grammar` of the request takes precedence.
     """
 
     drafter: str = ""
@@ -399,6 +401,7 @@ class GenerateSettings:
     lookahead_guesses: int = Lookahead().guesses
     overflow: Overflow = Overflow.STOP
     thinks: bool | None = None
+    json_schema: str = ""
 
     @property
     def lookahead(self) -> Lookahead:

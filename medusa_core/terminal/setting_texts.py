@@ -11,7 +11,7 @@ from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import RequestError
 from medusa_core.messages import GROWTHS, ModelLoaded, Overflow
 
-_SYSTEM = "system_prompt"  # it has a command of its own
+_ELSEWHERE = ("system_prompt", "tools")  # a command and an option of their own
 _THINKS = {"usual": None, "on": True, "off": False}
 _SWITCH = {"on": True, "off": False}
 _NONE = ("off", "none", "random", "")
@@ -24,8 +24,9 @@ _MEANINGS = {
     "thinks": "Whether a model that may think first does: usual, on or off.",
     "stop_on_repetition": "Whether an answer that only repeats itself ends: on or off.",
     "growth": "The shape of drafts: chain, tree, or auto for what pays in each step.",
+    "json_schema": "A JSON schema that answers match; off for any text.",
 }
-NAMES = tuple(one.name for one in fields(ChatSettings) if one.name != _SYSTEM)
+NAMES = tuple(one.name for one in fields(ChatSettings) if one.name not in _ELSEWHERE)
 
 
 def with_parsed(
@@ -112,6 +113,8 @@ def setting_value_text(settings: ChatSettings, name: str) -> str:
             return json.dumps(list(value), ensure_ascii=False) if value else "off"
         case "overflow":
             return str(value.value)
+        case "json_schema":
+            return value or "off"
     return value or "auto"
 
 
@@ -163,6 +166,8 @@ def _parse(name: str, text: str) -> Any:
             return json.loads(text) if text.startswith("[") else [text]
         case "drafter":
             return "" if text == "auto" else text
+        case "json_schema":
+            return "" if text.lower() in _NONE else text
     return text
 
 

@@ -16,6 +16,7 @@ from medusa_core.chats.setting import (
     When,
 )
 from medusa_core.chats.settings import (
+    MOST_SCHEMA_CHARS,
     SETTINGS,
     ChatSettings,
 )
@@ -36,6 +37,8 @@ OTHER = ChatSettings(
     stop=("END",),
     max_new_tokens=640,
     overflow=Overflow.MIDDLE,
+    tools=("builtin/calculate", "time/now"),
+    json_schema='{"type": "object"}',
 )
 
 
@@ -95,6 +98,24 @@ def test_settings_survive_json_and_only_an_invalid_one_is_reset() -> None:
     broken = {**raw, "temperature": "hot", "seed": -1, "overflow": "spill", "stop": [""], "x": 1}
     read = ChatSettings().with_json(broken)
     assert read == replace(OTHER, temperature=0.7, seed=None, overflow=Overflow.ROLLING, stop=())
+
+
+def test_damaged_tools_and_schemas_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    for damaged in ("builtin/calculate", [""], [7], ["a" * 301], ["a"] * 257):
+        assert OTHER.with_json({"tools": damaged}).tools == OTHER.tools
+    assert ChatSettings().with_json({"tools": ["b", "a", "b"]}).tools == ("b", "a")
+    for schema in ({"type": "object"}, "x" * (MOST_SCHEMA_CHARS + 1)):
+        assert OTHER.with_json({"json_schema": schema}).json_schema == OTHER.json_schema
+    assert sum("is left as it is" in line for line in caplog.messages) == 7
+
+
+def test_presets_keep_tools_and_the_schema_goes_to_the_engine(tmp_path: Path) -> None:
+    presets = Presets(tmp_path)
+    presets.save("With tools", OTHER)
+    kept = Presets(tmp_path).own["With tools"].applied(ChatSettings())
+    assert (kept.tools, kept.json_schema) == (OTHER.tools, OTHER.json_schema)
+    assert kept.generate_settings(0).json_schema == OTHER.json_schema
+    assert BUILTIN[1].applied(OTHER).tools == OTHER.tools
 
 
 def test_a_new_seed_is_used_only_if_none_is_set() -> None:
