@@ -143,6 +143,11 @@ if TYPE_CHECKING:
         with_home,
         without_home,
     )
+    from medusa_core.tools.approvals import Approvals
+    from medusa_core.tools.offered_tool import OfferedTool
+    from medusa_core.tools.results import RunningCall
+    from medusa_core.tools.servers import ToolServer, import_servers
+    from medusa_core.tools.toolbox import BuiltinStatus, ServerState, ServerStatus, Toolbox
 
 EventSink = Callable[[messages.Event], None]
 

@@ -156,6 +156,21 @@ def write_servers(path: Path, servers: Iterable[ToolServer]) -> None:
         replace_file(path, [text.encode("utf-8", "replace")])
 
 
+def check_server(server: ToolServer) -> None:
+    """Check a server that the user describes.
+
+    Raises:
+        ToolError: It has no name, or not exactly one of command and address, or bad values.
+    """
+    reason = "" if server.name.strip() else tr("it needs a name")
+    try:
+        _server(server.name, _as_json(server))
+    except ValueError as error:
+        reason = error.args[0]
+    if reason:
+        raise ToolError(tr("The server {0} can't be used: {1}.", repr(server.name[:80]), reason))
+
+
 def _server(name: str, raw: Any) -> ToolServer:
     """Convert an entry; other programs have none that says that a server is switched on.
 

@@ -1,0 +1,53 @@
+"""Results of tool calls, of limited size."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from medusa_core.chats.rounds import ToolResult
+from medusa_core.messages import as_content
+
+MOST_RESULT_BYTES = 64 << 10
+
+
+def text_result(text: str, *, is_error: bool = False, duration_s: float = 0.0) -> ToolResult:
+    """Return a text as a result; the rest of a long one is replaced by a note for the model."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) > MOST_RESULT_BYTES:
+        kept = raw[:MOST_RESULT_BYTES].decode("utf-8", "ignore")
+        text = f"{kept}\n[The result was cut: only the beginning of {len(raw):,} bytes is shown.]"
+    else:
+        text = raw.decode()
+    return ToolResult(as_content(text), is_error, duration_s)
+
+
+class RunningCall:
+    """A call that runs; it has exactly one result."""
+
+    def __init__(self, on_done: Callable[[ToolResult], None], stop: Callable[[], None]) -> None:
+        """Prepare a call.
+
+        Args:
+            on_done: Called once with the result, in the thread that has it.
+            stop: Ends the tool's work, from any thread; returns at once.
+        """
+        self._on_done = on_done
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._is_done = False
+
+    def cancel(self) -> None:
+        """Stop the call; its result is then an error that says so."""
+        self._stop()
+        stopped = text_result("The user stopped this call.", is_error=True)
+        # The caller may hold locks, or be the window's thread: results come from another one.
+        threading.Thread(target=self.finish, args=(stopped,), name="tool", daemon=True).start()
+
+    def finish(self, result: ToolResult) -> None:
+        """Pass on the result, unless the call already has one."""
+        with self._lock:
+            if self._is_done:
+                return
+            self._is_done = True
+        self._on_done(result)

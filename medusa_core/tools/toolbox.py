@@ -1,0 +1,249 @@
+"""All tools of the user: built-in ones and those of servers, their settings and their calls."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from medusa_core.chats.rounds import ToolResult
+from medusa_core.errors import ToolError
+from medusa_core.i18n import tr
+from medusa_core.tools.approvals import Approvals
+from medusa_core.tools.builtin_tool import BuiltinTool, builtin_tools, run_builtin
+from medusa_core.tools.offered_tool import OfferedTool, builtin_id
+from medusa_core.tools.results import RunningCall, text_result
+from medusa_core.tools.servers import ToolServer, check_server, read_servers, write_servers
+from medusa_core.tools.tool_settings import ToolSettings
+
+log = logging.getLogger(__name__)
+
+
+class ServerState(str, Enum):
+    """State of a tool server."""
+
+    OFF = "off"
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What is known of a server.
+
+    Attributes:
+        server: Its settings.
+        state: State of the connection.
+        reason: Why it failed, for people; empty otherwise.
+        tools: Tools that it offers now.
+        log: Last lines that it wrote.
+    """
+
+    server: ToolServer
+    state: ServerState = ServerState.OFF
+    reason: str = ""
+    tools: tuple[OfferedTool, ...] = ()
+    log: tuple[str, ...] = ()
+
+
+class BuiltinStatus(NamedTuple):
+    """A built-in tool.
+
+    Attributes:
+        builtin: The tool.
+        is_on: Whether the user has switched it on.
+    """
+
+    builtin: BuiltinTool
+    is_on: bool
+
+
+class Toolbox:
+    """The tools of the user. Servers run while they are switched on, until `close`.
+
+    Attributes:
+        approvals: Which calls the user has approved.
+        problems: Why settings or entries of them can't be used, a sentence each.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read the settings.
+
+        Args:
+            folder: Folder of `mcp.json`, `tools.json` and `approvals.json`.
+        """
+        self._path = folder / "mcp.json"
+        self._settings = ToolSettings(folder / "tools.json")
+        self.approvals = Approvals(folder / "approvals.json")
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], None]] = []
+        self._servers: tuple[ToolServer, ...] = ()
+        self.problems: tuple[str, ...] = ()
+        self.reload()
+
+    def reload(self) -> None:
+        """Read `mcp.json` again, which the user may have edited."""
+        found: tuple[ToolServer, ...] = ()
+        try:
+            found, problems = read_servers(self._path)
+        except ToolError as error:
+            problems = (error.message,)
+        own = (self._settings.problem,) if self._settings.problem else ()
+        self.problems = (*own, *problems)
+        self._use(found)
+
+    def all_tools(self) -> tuple[OfferedTool, ...]:
+        """Return all tools that can be called now, in a stable order."""
+        switched_on = self._settings.builtin_on
+        return tuple(
+            OfferedTool(spec.tool, builtin_id(spec.name), None, spec.label, spec.tool)
+            for spec in builtin_tools().specs
+            if spec.name in switched_on
+        )
+
+    def chosen(self, ids: Collection[str]) -> tuple[OfferedTool, ...]:
+        """Return the tools with these ids that can be called now, in the order of `all_tools`."""
+        return tuple(tool for tool in self.all_tools() if tool.id in ids)
+
+    def run(
+        self, tool: OfferedTool, arguments: str, on_done: Callable[[ToolResult], None]
+    ) -> RunningCall:
+        """Run a call, which the user has approved.
+
+        Args:
+            tool: Tool to call.
+            arguments: Arguments as a JSON object, as text.
+            on_done: Called exactly once, from another thread; whatever is wrong with the call is a
+                result.
+        """
+        call = RunningCall(on_done, lambda: None)
+        work = partial(_run_builtin, call, tool.source.name, arguments)
+        threading.Thread(target=work, name="tool", daemon=True).start()
+        return call
+
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """Return all servers, in the order of the file."""
+        with self._lock:
+            return tuple(map(ServerStatus, self._servers))
+
+    def builtins(self) -> tuple[BuiltinStatus, ...]:
+        """Return all built-in tools."""
+        switched_on = self._settings.builtin_on
+        return tuple(
+            BuiltinStatus(spec, spec.name in switched_on) for spec in builtin_tools().specs
+        )
+
+    def add(self, *servers: ToolServer) -> None:
+        """Add servers.
+
+        Raises:
+            ToolError: A server can't be used, or its name is taken; or `mcp.json` can't be written.
+        """
+
+        def added(known: tuple[ToolServer, ...]) -> Iterable[ToolServer]:
+            names = {server.name for server in known}
+            for server in servers:
+                check_server(server)
+                if server.name in names:
+                    raise ToolError(
+                        tr("There is already a server {0}.", repr(server.name)),
+                        tr("Choose another name."),
+                    )
+                names.add(server.name)
+            return (*known, *servers)
+
+        self._change(added)
+
+    def set_enabled(self, name: str, on: bool) -> None:
+        """Switch a server on, which starts or reaches it, or off.
+
+        Raises:
+            ToolError: There is no such server, or `mcp.json` can't be written.
+        """
+        self._change_one(name, lambda server: (replace(server, is_enabled=on),))
+
+    def remove(self, name: str) -> None:
+        """Remove a server.
+
+        Raises:
+            ToolError: There is no such server, or `mcp.json` can't be written.
+        """
+        self._change_one(name, lambda _: ())
+
+    def replace(self, name: str, server: ToolServer) -> None:
+        """Replace a server's settings.
+
+        Raises:
+            ToolError: There is no such server, the settings can't be used, the new name is taken,
+                or `mcp.json` can't be written.
+        """
+        check_server(server)
+        if server.name != name and any(server.name == one.name for one in self._servers):
+            raise ToolError(
+                tr("There is already a server {0}.", repr(server.name)), tr("Choose another name.")
+            )
+        self._change_one(name, lambda _: (server,))
+
+    def set_builtin(self, name: str, on: bool) -> None:
+        """Switch a built-in tool on or off.
+
+        Raises:
+            RequestError: There is no such tool.
+            ToolError: The settings can't be written.
+        """
+        self._settings.set_builtin(builtin_tools().get(name).name, on)
+        self._changed()
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Call a function, from any thread, after servers, their states, logs or tools changed."""
+        self._listeners.append(on_change)
+
+    def close(self) -> None:
+        """End all servers and calls, in bounded time."""
+
+    def _change_one(
+        self, name: str, change: Callable[[ToolServer], tuple[ToolServer, ...]]
+    ) -> None:
+        """Replace a server by others."""
+
+        def changed(known: tuple[ToolServer, ...]) -> Iterable[ToolServer]:
+            if all(server.name != name for server in known):
+                raise ToolError(tr("There is no server {0}.", repr(name)))
+            for server in known:
+                yield from change(server) if server.name == name else (server,)
+
+        self._change(changed)
+
+    def _change(self, change: Callable[[tuple[ToolServer, ...]], Iterable[ToolServer]]) -> None:
+        """Change the servers of `mcp.json` as it is now: the user may have edited it."""
+        servers = tuple(change(read_servers(self._path).servers))
+        write_servers(self._path, servers)
+        self._use(servers)
+
+    def _use(self, servers: tuple[ToolServer, ...]) -> None:
+        """Use other servers."""
+        with self._lock:
+            self._servers = servers
+        self._changed()
+
+    def _changed(self) -> None:
+        """Tell all listeners."""
+        for listener in tuple(self._listeners):
+            listener()
+
+
+def _run_builtin(call: RunningCall, name: str, arguments: str) -> None:
+    """Run a built-in tool and pass on its result."""
+    try:
+        result = run_builtin(name, arguments)
+        bounded = text_result(result.text, is_error=result.is_error, duration_s=result.duration_s)
+    except Exception as error:
+        log.exception("the tool %s failed", name)
+        bounded = text_result(f"The call failed: {error}", is_error=True)
+    call.finish(bounded)
