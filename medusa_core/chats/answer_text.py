@@ -15,12 +15,14 @@ from medusa_core.chats.reasoning import (
     ReasoningParser,
     joined_spans,
 )
+from medusa_core.chats.tool_calls.call_reader import CallForm, CallReader
 from medusa_core.messages import (
     REASONING,
     THINK_TAGS,
     ReasoningFormat,
     StepDone,
     TokenSource,
+    ToolCall,
 )
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class AnswerText:
     def __init__(
         self, reasoning: ReasoningFormat = THINK_TAGS, begins_inside: bool = False
     ) -> None:
+        self._call_form: CallForm | None = None
         self.steps: list[StepDone] = []
         self.num_accepted = 0
         self.is_finished = False
@@ -106,9 +109,15 @@ class AnswerText:
         self._tag_ids = {token_id for token_id, _ in reasoning.tokens}
         self._begin_parts(reasoning)
 
+    def expect_calls(self, form: CallForm | None) -> None:
+        """Set how the model writes tool calls, before the first step; None for no calls."""
+        self._call_form = form
+        self._begin_parts(self.reasoning)
+
     def _begin_parts(self, reasoning: ReasoningFormat) -> None:
         self.spans: list[AnswerSpan] = []
         self._parser = ReasoningParser(reasoning, self.begins_inside)
+        self._calls = None if self._call_form is None else CallReader(self._call_form)
         self._num_parsed = 0  # characters that are assigned to a part
 
     # Text -----------------------------------------------------------------------------------------
@@ -145,6 +154,11 @@ class AnswerText:
     def reasoning_end(self) -> int:
         """End of the reasoning; 0 without any."""
         return max((span.end for span in self.spans if span.is_reasoning), default=0)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Tool calls, which no span contains; the last one may be incomplete before the end."""
+        return () if self._calls is None else tuple(self._calls.calls)
 
     # Tokens ---------------------------------------------------------------------------------------
 
@@ -222,11 +236,16 @@ class AnswerText:
             if not text.startswith(shown := self.text):
                 at = _num_common_chars(text, shown)
                 log.warning("the final text departs from its steps at character %d", at)
+                if self._call_form is not None:
+                    self._call_form = self._call_form._replace(markers=())
                 self._begin_parts(self.reasoning._replace(tokens=()))
                 self.revision += 1
                 shown = ""
             self._assign(self._parser.push(text[len(shown) :]))
         self._assign(self._parser.finish())
+        if self._calls is not None:
+            for start, end in self._calls.finish():
+                self._add_span(start, end, is_reasoning=False)
         self._end_with(text)
 
     def _end_with(self, text: str) -> None:
@@ -282,21 +301,30 @@ class AnswerText:
         """Extend the visible text to `end`; the new characters belong to `token`."""
         text = self.slice(self.num_chars, end)
         self.num_chars = end
+        if not text and self._calls is not None:
+            text = self._calls.symbol(token_id)
         is_reasoning = self._sources[token] == REASONING
         self._assign(self._parser.push(text, token_id, is_reasoning=is_reasoning))
 
     def _assign(self, parts: Iterable[tuple[str, Part]]) -> None:
-        """Add parts to the spans; adjacent ones of a kind are merged."""
+        """Add parts to the spans, without the calls."""
+        calls = self._calls
         for text, part in parts:
-            start, self._num_parsed = self._num_parsed, self._num_parsed + len(text)
-            if part is Part.TAG:
-                continue
-            is_reasoning = part is Part.REASONING
-            last = self.spans[-1] if self.spans else None
-            if last is not None and (last.end, last.is_reasoning) == (start, is_reasoning):
-                self.spans[-1] = last._replace(end=self._num_parsed)
-            else:
-                self.spans.append(AnswerSpan(start, self._num_parsed, is_reasoning))
+            start = self._num_parsed
+            self._num_parsed += len(text) if calls is None else calls.num_chars(text)
+            if part is Part.ANSWER and calls is not None:
+                for place in calls.push(text, start):
+                    self._add_span(*place, is_reasoning=False)
+            elif part is not Part.TAG:
+                self._add_span(start, self._num_parsed, is_reasoning=part is Part.REASONING)
+
+    def _add_span(self, start: int, end: int, *, is_reasoning: bool) -> None:
+        """Add a span; adjacent ones of a kind are merged."""
+        last = self.spans[-1] if self.spans else None
+        if last is not None and (last.end, last.is_reasoning) == (start, is_reasoning):
+            self.spans[-1] = last._replace(end=end)
+        elif start < end:
+            self.spans.append(AnswerSpan(start, end, is_reasoning))
 
 
 class PartText:

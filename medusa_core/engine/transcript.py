@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from medusa_core.chats.tool_calls.whole import parse_answer
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.i18n import tr
 from medusa_core.loading.target import Target
@@ -20,7 +21,6 @@ from medusa_core.messages import ChatMessage, ReasoningFormat, Role, ToolCall, T
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.name_guard import NameGuard
 from medusa_core.models.text.template_messages import arguments_of
-from medusa_core.models.text.tool_calls.whole import parse_answer
 
 Render = Callable[[Sequence[ChatMessage]], str]
 _MARKER = "\ue0a7{}\ue0a8"  # private use area: texts have no use for it

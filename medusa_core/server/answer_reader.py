@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from medusa_core.chats.reasoning import NO_TOKEN_ID, Part, ReasoningParser
+from medusa_core.chats.tool_calls.events import ContentDelta, ToolCallEvent
+from medusa_core.chats.tool_calls.parser import ToolCallParser
 from medusa_core.messages import (
     GIVEN,
     GenerationDone,
@@ -15,8 +17,6 @@ from medusa_core.messages import (
     StepLogprobs,
     StopReason,
 )
-from medusa_core.models.text.tool_calls.events import ContentDelta, ToolCallEvent
-from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.chat import (
     AnswerDelta,
     AnswerEnd,

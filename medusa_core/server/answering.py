@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from medusa_core.chats.conversation import new_id
+from medusa_core.chats.tool_calls.parser import ToolCallParser
 from medusa_core.client import Client
 from medusa_core.errors import GrammarError, MedusaError
 from medusa_core.messages import (
@@ -24,7 +25,6 @@ from medusa_core.messages import (
     StepLogprobs,
     StopReason,
 )
-from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.answer_form import AnswerForm, answer_form, check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader

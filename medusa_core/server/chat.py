@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from medusa_core.chats.tool_calls.events import CallDelta, CallStarted
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
@@ -13,7 +14,6 @@ from medusa_core.messages import (
     TokenLogprob,
     ToolCall,
 )
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
 
 
 class ToolMode(str, Enum):

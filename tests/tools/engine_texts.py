@@ -23,8 +23,8 @@ NOT_TRANSLATED = (
     *("server/served_embedding.py", "server/served_models.py", "server/text_prompts.py"),
     *("engine/direct.py", "engine/several.py", "system/prompts.py", "system/registry.py"),
     *("system/user_folders.py", "hub/gguf_choice.py", "hub/library/find.py"),
-    *("models/text/tool_calls/learn.py", "models/text/tool_calls/arguments.py"),
-    *("models/text/tool_calls/round_trip.py", "models/text/tool_calls/matching.py"),
+    *("models/text/tool_calls/learn.py", "chats/tool_calls/arguments.py"),
+    *("models/text/tool_calls/round_trip.py", "chats/tool_calls/matching.py"),
     "models/text/tool_calls/comparing.py",
     "cli",
 )

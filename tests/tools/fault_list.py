@@ -278,7 +278,7 @@ FAULTS = (
     ),
     Fault(
         "marker-shown",
-        "medusa_core/models/text/tool_calls/parser.py",
+        "medusa_core/chats/tool_calls/parser.py",
         "self._take_held(len(held) - num_begun)",
         "self._take_held(len(held))",
         "a tool call whose marker comes in two pieces is shown as text",

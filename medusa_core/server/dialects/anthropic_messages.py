@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from medusa_core.chats.conversation import new_id
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
+from medusa_core.chats.tool_calls.events import CallDelta, CallStarted
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import (
     AnswerEnd,

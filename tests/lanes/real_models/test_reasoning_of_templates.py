@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.chats.tool_calls.events import CallDelta, CallStarted
+from medusa_core.chats.tool_calls.parser import ToolCallParser
 from medusa_core.errors import TemplateError
 from medusa_core.messages import NO_REASONING, THINK_TAGS, ReasoningFormat, ThinkingSwitch
 from medusa_core.models.text.template import ChatTemplate
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted
-from medusa_core.models.text.tool_calls.parser import ToolCallParser
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.chat import TextDelta
 from tests.conftest import MISSING

@@ -10,6 +10,9 @@ from itertools import pairwise
 
 import pytest
 
+from medusa_core.chats.tool_calls.events import CallDelta, CallStarted, ContentDelta
+from medusa_core.chats.tool_calls.parser import ToolCallParser, new_call_id, triggers
+from medusa_core.chats.tool_calls.python_calls import python_calls
 from medusa_core.errors import GrammarError
 from medusa_core.messages import (
     THINK_TAGS,
@@ -21,9 +24,6 @@ from medusa_core.messages import (
 )
 from medusa_core.messages.tool_calls import ArgumentStyle
 from medusa_core.models.text.grammar_process import GrammarProcess
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.models.text.tool_calls.parser import ToolCallParser, new_call_id, triggers
-from medusa_core.models.text.tool_calls.python_calls import python_calls
 from medusa_core.models.text.tool_calls.raw_strings import string_expression
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar

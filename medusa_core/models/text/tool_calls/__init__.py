@@ -1,1 +1,1 @@
-"""Tool calls: the format in which a model writes them, and the parser that reads them."""
+"""Formats of tool calls: learned from chat templates, written, and enforced by grammars."""

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from medusa_core.chats.tool_calls.arguments import resolved, types_of
+from medusa_core.chats.tool_calls.matching import trigger_of
 from medusa_core.messages.tool_calls import KEY, ArgumentStyle, Segment, Slot, ToolCallFormat
 from medusa_core.models.text.schema_rules import arguments_rule, value_rule
-from medusa_core.models.text.tool_calls.arguments import resolved, types_of
-from medusa_core.models.text.tool_calls.matching import trigger_of
 from medusa_core.models.text.tool_calls.raw_strings import string_expression, text_pattern
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")

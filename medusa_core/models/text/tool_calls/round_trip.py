@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from medusa_core.chats.tool_calls.parser import triggers
+from medusa_core.chats.tool_calls.whole import parse_answer
 from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.messages.tool_calls import ToolCallFormat
 from medusa_core.models.text.tool_calls.comparing import header_length, num_turn_end
-from medusa_core.models.text.tool_calls.parser import triggers
-from medusa_core.models.text.tool_calls.whole import parse_answer
 
 _QUESTION, _TEXT, _OTHER_TEXT = "Which bird nests in reeds?", "Let me look.", "A bittern."
 _PARAMETERS = {

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.chats.tool_calls.events import CallDelta, CallStarted, ContentDelta
+from medusa_core.chats.tool_calls.parser import ToolCallParser, triggers
 from medusa_core.errors import TemplateError
 from medusa_core.messages import (
     DESCRIBED_JSON,
@@ -20,9 +22,7 @@ from medusa_core.messages import (
 )
 from medusa_core.messages.tool_calls import ArgumentStyle, Slot
 from medusa_core.models.text.template import ChatTemplate
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
 from medusa_core.models.text.tool_calls.learn import learn_tool_call_format
-from medusa_core.models.text.tool_calls.parser import ToolCallParser, triggers
 from medusa_core.models.text.tool_calls.round_trip import check_round_trip
 from medusa_core.system.resources import demo_model_dir, resources_dir
 from tests.support.models.tool_call_templates import (

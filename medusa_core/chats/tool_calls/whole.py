@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from medusa_core.chats.tool_calls.events import CallDelta, CallStarted, ContentDelta
+from medusa_core.chats.tool_calls.parser import ToolCallParser
 from medusa_core.messages import ToolCall
 from medusa_core.messages.tool_calls import ToolCallFormat
-from medusa_core.models.text.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.models.text.tool_calls.parser import ToolCallParser
 
 
 def parse_answer(

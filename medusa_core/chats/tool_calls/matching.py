@@ -71,23 +71,35 @@ def skip_space(text: str, position: int) -> int:
 
 
 def match_head(
-    text: str, position: int, segments: Sequence[Segment], names: Collection[str]
+    text: str,
+    position: int,
+    segments: Sequence[Segment],
+    names: Collection[str],
+    *,
+    takes_unknown: bool = False,
 ) -> Head:
-    """Match a call of a known function, up to its arguments.
+    """Match a call up to its arguments.
 
     Args:
         text: Beginning of the call, as far as it is written.
         position: Position at which the call must begin.
         segments: Fixed texts and slots (name, id, index) of the call's opening.
         names: Names of the functions that may be called.
+        takes_unknown: Whether calls of other functions match, too.
     """
-    return _match(text, position, segments, names, Head(0))
+    found = _match(text, position, segments, names, Head(0))
+    if found.end == MISMATCH and takes_unknown:
+        found = _match(text, position, segments, (), Head(0))
+    return found
 
 
 def _match(
     text: str, position: int, segments: Sequence[Segment], names: Collection[str], head: Head
 ) -> Head:
-    """Match the remaining segments recursively, and collect name, id and index."""
+    """Match the remaining segments recursively, and collect name, id and index.
+
+    Without names any name matches.
+    """
     if not segments:
         return head._replace(end=position)
     segment, *rest = segments
@@ -95,6 +107,12 @@ def _match(
         end = match_text(text, position, segment)
         return _match(text, end, rest, names, head) if end >= 0 else Head(end)
     position = skip_space(text, position)
+    if segment is Slot.NAME and not names:
+        found_name = _ID.match(text, position)
+        if found_name is None or found_name.end() == len(text):
+            return Head(PARTIAL if found_name is not None or position >= len(text) else MISMATCH)
+        head = head._replace(name=found_name.group())
+        return _match(text, found_name.end(), rest, names, head)
     if segment is Slot.NAME:
         candidates = [head.name] if head.name else sorted(names, key=len, reverse=True)
         # A longer name that may still come is waited for.

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from medusa_core.chats.partial_match import partial_match_length
-from medusa_core.messages.tool_calls import KEY, ArgumentStyle, ArgumentTags, ToolCallFormat
-from medusa_core.models.text.tool_calls.matching import (
+from medusa_core.chats.tool_calls.matching import (
     MISMATCH,
     PARTIAL,
     match_text,
     skip_space,
 )
+from medusa_core.messages.tool_calls import KEY, ArgumentStyle, ArgumentTags, ToolCallFormat
 
 _MOST_KEY_CHARS = 256
 _MOST_REFERENCES = 8  # from one part of a schema to the next

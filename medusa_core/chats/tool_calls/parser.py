@@ -11,19 +11,18 @@ from enum import Enum
 from typing import Any
 
 from medusa_core.chats.partial_match import partial_match_length
-from medusa_core.messages.tool_calls import ArgumentStyle, Segment, Slot, ToolCallFormat
-from medusa_core.models.text.tool_calls.arguments import (
+from medusa_core.chats.tool_calls.arguments import (
     ArgumentReader,
     JsonReader,
     argument_reader,
 )
-from medusa_core.models.text.tool_calls.events import (
+from medusa_core.chats.tool_calls.events import (
     CallDelta,
     CallStarted,
     ContentDelta,
     ToolCallEvent,
 )
-from medusa_core.models.text.tool_calls.matching import (
+from medusa_core.chats.tool_calls.matching import (
     MISMATCH,
     PARTIAL,
     Head,
@@ -33,7 +32,8 @@ from medusa_core.models.text.tool_calls.matching import (
     match_text,
     trigger_of,
 )
-from medusa_core.models.text.tool_calls.python_calls import begins_python_call, python_calls
+from medusa_core.chats.tool_calls.python_calls import begins_python_call, python_calls
+from medusa_core.messages.tool_calls import ArgumentStyle, Segment, Slot, ToolCallFormat
 
 _OPENING = re.compile(r"\s*(\[?)\s*")
 _FENCE = re.compile(r"```\w*\n")
@@ -71,6 +71,7 @@ class ToolCallParser:
 
     Attributes:
         num_calls: Number of calls so far.
+        content_end: Position after the last reported text, in all text that was pushed.
     """
 
     def __init__(
@@ -78,6 +79,8 @@ class ToolCallParser:
         shape: ToolCallFormat,
         tools: Iterable[Mapping[str, Any]],
         make_id: Callable[[], str] = new_call_id,
+        *,
+        takes_unknown: bool = False,
     ) -> None:
         """Parse one answer.
 
@@ -85,8 +88,12 @@ class ToolCallParser:
             shape: The model's format of tool calls.
             tools: Functions that may be called: objects of `name` and `parameters`.
             make_id: Makes an id for a call to which the model gave none.
+            takes_unknown: Whether calls of other functions are calls, too, and not text, where the
+                format's markers show that they are meant as calls.
         """
-        self.num_calls = 0
+        self.num_calls = self.content_end = 0
+        self._num_pushed = 0
+        self._takes_unknown = takes_unknown
         self._shape, self._make_id = shape, make_id
         self._schemas = {tool["name"]: tool.get("parameters") or {} for tool in tools}
         self._names = self._schemas.keys()
@@ -120,6 +127,7 @@ class ToolCallParser:
             Text that can't become part of a call, started calls, and deltas of their arguments.
         """
         self._held += text
+        self._num_pushed += len(text)
         before: tuple[_Place, int] | None = None
         while before != (self._place, len(self._held)):
             before = self._place, len(self._held)
@@ -141,7 +149,12 @@ class ToolCallParser:
             rest, self._held = opening + self._held, ""
             yield from self._emit_text(rest)
         if self._space and not self.num_calls:
-            yield ContentDelta(self._space)
+            yield self._content(self._space)
+
+    @property
+    def position(self) -> int:
+        """Position of the first character that isn't consumed, in all text that was pushed."""
+        return self._num_pushed - len(self._held)
 
     def _parse_lead(self) -> Iterator[ToolCallEvent]:
         """Parse the beginning of an answer, which may consist of calls alone."""
@@ -166,8 +179,7 @@ class ToolCallParser:
         num_begun = max((partial_match_length(held, mark) for mark in self._triggers), default=0)
         if found:
             place, mark = min(found, key=lambda one: (one[0], -len(one[1])))
-            yield from self._emit_text(held[:place])
-            self._held = held[place:]
+            yield from self._emit_text(self._take_held(place))
             self._is_marked, self._is_list = True, False
             self._expect_call(mark)
         else:
@@ -183,8 +195,10 @@ class ToolCallParser:
         """Parse the held text as the beginning of a call, by the format's style."""
         text, mark = self._opening + self._held, self._shape.text_mark
         if self._is_marked and mark and text.startswith(mark):
+            if self._space:
+                yield self._content(self._space, len(self._opening))
             self._opening, self._held, self._place = "", text[len(mark) :], _Place.TEXT
-            self._is_implied = False
+            self._space, self._is_implied = "", False
             return
         if self._is_marked and mark.startswith(text):
             return
@@ -203,7 +217,7 @@ class ToolCallParser:
         if found is not None:
             self._held = text[found.end :]
             yield self._begin_call(found.name, self._call_id(found))
-            self._reader = argument_reader(self._shape, self._schemas[found.name])
+            self._reader = argument_reader(self._shape, self._schemas.get(found.name, {}))
             self._place, self._in_object = _Place.ARGUMENTS, False
         elif not any(head.end == PARTIAL for head in heads):
             yield from self._emit_as_text()
@@ -219,7 +233,7 @@ class ToolCallParser:
 
     def _match_call_head(self, text: str, segments: tuple[Segment, ...]) -> Head:
         """Match a call up to its arguments; a mismatch if no arguments follow."""
-        found = match_head(text, 0, segments, self._names)
+        found = match_head(text, 0, segments, self._names, takes_unknown=self._takes_unknown)
         if found.end < 0:
             return found
         if self._shape.style is not ArgumentStyle.TAGS:
@@ -277,10 +291,10 @@ class ToolCallParser:
         """Parse a JSON object with a name and arguments."""
         head = self._keys.head.match(rest)
         name = "" if head is None else _string(head.group(1))
-        if head is not None and name in self._names:
-            yield self._begin_call(name)
+        if head is not None and self._is_function(name):
             self._held, self._place = rest[head.end() :], _Place.ARGUMENTS
             self._reader, self._in_object = JsonReader(), True
+            yield self._begin_call(name)
             return
         if head is not None or self._is_no_call(rest):
             yield from self._emit_as_text()
@@ -289,17 +303,21 @@ class ToolCallParser:
         if end < 0:
             return
         call = self._keys.read(rest[:end])
-        if call is None or call[0] not in self._names:
+        if call is None or not self._is_function(call[0]):
             yield from self._emit_as_text()
             return
-        yield from self._emit_call(*call)
         self._held, self._place = rest[end:], _Place.AFTER
+        yield from self._emit_call(*call)
+
+    def _is_function(self, name: str) -> bool:
+        """Whether a JSON object with this name is a call."""
+        return name in self._names or (self._takes_unknown and self._is_marked and bool(name))
 
     def _is_no_call(self, rest: str) -> bool:
         """Whether an object can't become a call, so that its text needn't be held back."""
         first, named = self._keys.first.match(rest), self._keys.named.match(rest)
         if named is not None:
-            return _string(named.group(1)) not in self._names
+            return not self._is_function(_string(named.group(1)))
         return first is not None and first.group(1) not in self._keys.known
 
     def _parse_python(self) -> Iterator[ToolCallEvent]:
@@ -322,10 +340,10 @@ class ToolCallParser:
             length: Number of held characters that it takes up.
         """
         calls = python_calls(text, self._names)
-        for name, arguments in calls:
-            yield from self._emit_call(name, arguments)
         if calls:
             self._held, self._place = self._held[length:], _Place.AFTER
+        for name, arguments in calls:
+            yield from self._emit_call(name, arguments)
 
     def _parse_arguments(self) -> Iterator[ToolCallEvent]:
         """Parse arguments while the answer is streamed."""
@@ -450,7 +468,12 @@ class ToolCallParser:
         shown = text.rstrip()
         self._space = text[len(shown) :]
         if shown:
-            yield ContentDelta(shown)
+            yield self._content(shown, len(self._space))
+
+    def _content(self, text: str, num_after: int = 0) -> ContentDelta:
+        """Report text, which ends `num_after` characters before the held text."""
+        self.content_end = self.position - num_after
+        return ContentDelta(text)
 
     def _take_held(self, length: int) -> str:
         """Remove the first characters of the held text and return them."""

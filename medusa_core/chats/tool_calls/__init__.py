@@ -1,0 +1,1 @@
+"""Parsing of tool calls in a model's format, streamed or complete."""
