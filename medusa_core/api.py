@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.datastore.folder import forget_answers, forget_deleted_conversations
     from medusa_core.models.lora.adapter_shape import AdapterShape
+    from medusa_core.models.text.schema_check import check_json_schema
     from medusa_core.remote.address import endpoint_url, is_readable_by_others
     from medusa_core.remote.connecting import (
         connect_endpoint,

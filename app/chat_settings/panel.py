@@ -27,6 +27,7 @@ from app.chat_settings.preset_bar import PresetBar
 from app.chat_settings.race_bars import race_bars
 from app.chat_settings.race_list import MeasureRow, RaceList
 from app.chat_settings.row import SettingRow
+from app.chat_settings.schema_box import SchemaBox
 from app.chat_settings.seeds import NewSeed
 from app.chat_settings.speeds import (
     Speeds,
@@ -96,8 +97,9 @@ GROWTH_FORMS = {
     TREE: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Tree"),
 }
 # Names of groups, by which they are found; those of declared settings are marked there.
-SYSTEM, CONTEXT, TEMPLATE = (
+SYSTEM, ANSWER_FORM, CONTEXT, TEMPLATE = (
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "System prompt"),
+    QT_TRANSLATE_NOOP("ChatSettingsPanel", "Form of answers"),
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "Context"),
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "Template"),
 )
@@ -123,6 +125,7 @@ class ChatSettingsPanel(QFrame):
         thinks_box: Switches reasoning; hidden if the model has no switch.
         policy_box: Selects what to cut from a conversation that exceeds the context.
         numbers: Rows of all numeric settings.
+        schema: JSON schema of the answers.
         template: Preview of the rendered prompt.
 
     Signals:
@@ -168,6 +171,7 @@ class ChatSettingsPanel(QFrame):
             self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
         )
         self.repetition_box = QCheckBox(self.tr("Stop at repetition"))
+        self.schema = SchemaBox(appearance)
         self.template = TemplatePreview(appearance)
         self._rows: list[SettingRow] = []
         self.groups: dict[str, Group] = {}
@@ -277,7 +281,7 @@ class ChatSettingsPanel(QFrame):
         for row in self._rows:
             row.restyle()
         texts = (self.system_edit, self.stop_edit)
-        for part in (self.presets, self.numbers, *texts, self.template, self.race):
+        for part in (self.presets, self.numbers, *texts, self.schema, self.template, self.race):
             part.restyle()
 
     # What changes it ------------------------------------------------------------------------------
@@ -306,6 +310,7 @@ class ChatSettingsPanel(QFrame):
         )
         self.repetition_box.clicked.connect(lambda is_on: self._change(stop_on_repetition=is_on))
         self.seed_box.chosen.connect(lambda: self._change(seed=self.seed_box.seed))
+        self.schema.edited.connect(lambda: self._change(json_schema=self.schema.schema))
         self.numbers.chosen.connect(self.choose_number)
 
     def _use_preset(self, preset: Preset) -> None:
@@ -329,6 +334,9 @@ class ChatSettingsPanel(QFrame):
         if stops_of(self.stop_edit.toPlainText()) != settings.stop:
             self.stop_edit.show_text(text_of(settings.stop))
         self.seed_box.show_seed(settings.seed)
+        if settings.json_schema not in ("", self.schema.schema):  # it isn't to be overlooked
+            self.groups[ANSWER_FORM].heading.setChecked(True)
+        self.schema.show_schema(settings.json_schema, has_tools=bool(settings.tools))
         self.repetition_box.setChecked(settings.stop_on_repetition)
         for box, choice in ((self.rule_box, self.rule), (self.drafter_box, self.drafter)):
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
@@ -408,6 +416,7 @@ class ChatSettingsPanel(QFrame):
         self._add_group(Kind.SAMPLING.value, sampling)
         length = (*number_rows(Kind.LENGTH), self.stop_edit, self.repetition_box)
         self._add_group(Kind.LENGTH.value, length)
+        self._add_group(ANSWER_FORM, (self.schema,), is_open=False)
         speed_up = (
             *(self.drafter_box, self.race, self.measure, self.growth_box),
             *number_rows(Kind.SPEED_UP),

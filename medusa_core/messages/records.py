@@ -372,8 +372,8 @@ class GenerateSettings:
             after the first quarter. They also keep an eighth of the context free for the answer.
         thinks: Whether the model reasons before it answers; None for the template's default.
             Ignored by models without this option.
-        json_schema: JSON schema of the answer, after its reasoning and its calls; empty for any
-            text. A `grammar` of the request takes precedence.
+        json_schema: JSON schema of the answer; empty for any text. Whoever asks sends its grammar
+            with the request, except to endpoints.
     """
 
     drafter: str = ""

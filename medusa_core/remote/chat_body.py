@@ -8,6 +8,7 @@ from typing import Any
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, Role, content_images
+from medusa_core.models.text.schema_check import check_json_schema
 
 _GREEDY = "greedy"
 
@@ -20,6 +21,7 @@ def chat_body(request: Generate, model_id: str) -> dict[str, Any]:
 
     Raises:
         RequestError: The request uses a feature that endpoints don't have.
+        GrammarError: The JSON schema of the settings is invalid.
     """
     _check(request)
     body: dict[str, Any] = {
@@ -32,6 +34,8 @@ def chat_body(request: Generate, model_id: str) -> dict[str, Any]:
     }
     if request.tools:
         body["tools"] = [_tool(text) for text in request.tools]
+    if request.settings.json_schema:
+        body["response_format"] = _response_format(request.settings.json_schema)
     if request.settings.thinks is not None:
         body["chat_template_kwargs"] = {"enable_thinking": request.settings.thinks}
     return body
@@ -86,6 +90,19 @@ def _length(settings: GenerateSettings) -> dict[str, Any]:
     if settings.stop:
         values["stop"] = list(settings.stop)
     return values
+
+
+def _response_format(schema: str) -> dict[str, Any]:
+    """Return OpenAI's form of a schema.
+
+    Raises:
+        GrammarError: The schema is invalid.
+    """
+    check_json_schema(schema)
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": json.loads(schema)},
+    }
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:

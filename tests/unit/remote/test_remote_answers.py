@@ -80,7 +80,7 @@ def test_only_settings_of_the_api_are_sent(endpoint: FakeEndpoint) -> None:
             SETTINGS, rule="sample", temperature=0.5, top_p=0.9, top_k=40, min_p=0.05, seed=7,
             presence_penalty=0.1, frequency_penalty=0.2, repetition_penalty=1.1, stop=("END",),
             max_new_tokens=9, thinks=False, drafter="medusa", tree_rows=5, banned=(3,),
-            logit_bias=((1, 2.0),),
+            logit_bias=((1, 2.0),), json_schema='{"type": "object"}',
         ),
     )  # fmt: skip
 
@@ -103,6 +103,10 @@ def test_only_settings_of_the_api_are_sent(endpoint: FakeEndpoint) -> None:
         "presence_penalty": 0.1, "frequency_penalty": 0.2, "repeat_penalty": 1.1,
         "repetition_penalty": 1.1, "stop": ["END"], "max_tokens": 9,
         "chat_template_kwargs": {"enable_thinking": False},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": {"type": "object"}},
+        },
     }  # fmt: skip
 
 

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from medusa_core.messages import THINK_TAGS, ReasoningFormat
+from medusa_core.models.text.schema_check import MOST_BYTES, MOST_DEPTH
 from medusa_core.models.text.schema_keywords import enforced_schema
 from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import ToolChoice
 from medusa_core.server.json_schema import (
     ANY_OBJECT,
-    MOST_BYTES,
-    MOST_DEPTH,
     check_schema,
     refuse_unenforced,
     unenforced_places,
