@@ -157,7 +157,7 @@ def _install(layout: Layout, commands: Commands, request: Request, reporter: Rep
 
 
 def _recipe(layout: Layout, commands: Commands, requested: str, *, with_tests: bool) -> Recipe:
-    extras = ["server", *(["test"] if with_tests else [])]
+    extras = ["server", "tools", *(["test"] if with_tests else [])]
     extra_words = [word for extra in extras for word in ("--extra", extra)]
     record = {
         "fingerprint": fingerprint(layout),

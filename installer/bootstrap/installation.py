@@ -186,7 +186,7 @@ def _keep_recipe(data: ProgramData, wanted: Wanted) -> Recipe:
     if packed is None:
         raise SetupError(f"{wheel.name} names no versions of its packages.", "Get it again.")
     write_whole(constraints, packed)
-    program = f"medusa-chat[server] @ {wheel.absolute().as_uri()}"
+    program = f"medusa-chat[server,tools] @ {wheel.absolute().as_uri()}"
     return Recipe(
         requirements=(program,),
         constraints=constraints,

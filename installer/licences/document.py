@@ -98,7 +98,7 @@ def known_parts() -> dict[str, Any]:
 
 
 def parts_of(kind: str) -> tuple[Part, ...]:
-    """Return the parts of a kind: `shipped`, `programs` or `extras`."""
+    """Return the parts of a kind: `shipped`, `programs`, `extras` or `elsewhere`."""
     fields = ("name", "licence", "by", "text")
     return tuple(Part(*(each[field] for field in fields)) for each in known_parts()[kind])
 

@@ -3,12 +3,13 @@
 import re
 import tomllib
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.metadata import Distribution, MetadataPathFinder, PackageMetadata
 from pathlib import Path
 
 from installer.errors import SetupError
 from installer.layout import Layout
-from installer.licences.document import TABLE, Part, known_parts
+from installer.licences.document import TABLE, Part, known_parts, parts_of
 
 _SPDX = re.compile(r"(Apache|BSD|LGPL|GPL|MPL|PSF)-[0-9][A-Za-z0-9.-]*|MIT|ISC|AND|OR")
 _NAME = re.compile(r"[A-Za-z0-9._-]*")
@@ -16,9 +17,9 @@ _MOST_NAMES = 3
 
 
 def read_requirements(layout: Layout, *, with_tests: bool) -> list[str]:
-    """Return the requirements of the application with its server, and of its tests."""
+    """Return the requirements of the application with its server and tools, and of its tests."""
     project = tomllib.loads(layout.pyproject.read_text(encoding="utf-8"))["project"]
-    extras = ("server", "test") if with_tests else ("server",)
+    extras = ("server", "tools", "test") if with_tests else ("server", "tools")
     optional = (project["optional-dependencies"][extra] for extra in extras)
     return [str(line) for lines in (project["dependencies"], *optional) for line in lines]
 
@@ -36,15 +37,18 @@ def pins(layout: Layout) -> dict[str, str]:
 
 
 def installed_parts(layout: Layout) -> tuple[Part, ...]:
-    """Return the packages of an installation with the server, by name.
+    """Return the packages of an installation with server and tools, by name.
 
     Raises:
         SetupError: one isn't in the environment, or says nothing of its licence.
     """
     pinned, environment = pins(layout), layout.environment.site_packages
-    parts = []
+    parts, elsewhere = [], {part.name: part for part in parts_of("elsewhere")}
     for name in sorted(closure(layout)):
         found = distribution(name, environment)
+        if found is None and name in elsewhere:
+            parts.append(replace(elsewhere[name], version=pinned[name]))
+            continue
         if found is None:
             raise SetupError(f"{name} isn't in .venv.", "Run python3 installer test first.")
         parts.append(part_of(name, found.metadata, pinned[name]))

@@ -32,6 +32,7 @@ _OPTIONAL = {
     "transformers": "comparing with transformers in bench",
     "starlette": "the server for other programs",
     "uvicorn": "the server for other programs",
+    "mcp": "tool servers",
     "ray": "layers on other machines",
     "llama-cpp-python": "comparing with llama.cpp in bench",
     "matplotlib": "drawing benchmarks",

@@ -21,7 +21,7 @@ _LIBRARIES = (
     *("huggingface_hub", "httpx2", "jinja2", "numpy", "psutil", "filelock", "fastjsonschema"),
     *("bitsandbytes", "qasync", "platformdirs", "markdown-it-py", "pygments", "pyqtgraph"),
     *("pypdf", "keyring", "llguidance", "prompt_toolkit", "starlette"),
-    *("uvicorn", "accelerate", "jeepney"),
+    *("uvicorn", "accelerate", "jeepney", "mcp"),
 )
 _FIRST_MODEL = f"{FIRST_MODEL_LICENCE}, by Hugging Face"
 _SHIPPED = {

@@ -39,6 +39,7 @@ class Extra:
 
 
 SERVER_EXTRA = Extra("server", ("starlette", "uvicorn", "pydantic"))
+TOOLS_EXTRA = Extra("tools", ("mcp",))
 CLUSTER_EXTRA = Extra("cluster", ("ray",))
 LLAMA_CPP = Extra("peers", ("llama_cpp",), " (builds it, which needs a C++ compiler)")
 GGUF_WRITER = Extra("peers", ("gguf",), " (builds llama.cpp, which needs a C++ compiler)")

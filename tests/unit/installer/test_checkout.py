@@ -36,7 +36,7 @@ def test_torch_is_installed_first_and_every_version_is_pinned(machine: FakeMachi
     installs = [c for c in install(machine) if "pip install" in c and "--dry-run" not in c]
     torch, others = installs
     assert "--torch-backend=cpu torch==2.13.0" in torch
-    assert others.endswith(f"-r {machine.layout.pyproject} --extra server")
+    assert others.endswith(f"-r {machine.layout.pyproject} --extra server --extra tools")
     assert all(f"--constraint {machine.layout.constraints}" in c for c in installs)
     assert is_ready(machine.layout, NO_MODEL)
 
@@ -67,7 +67,7 @@ def test_test_tools_are_added_to_an_environment_for_running(machine: FakeMachine
     install(machine)
     with_tests = Request(with_tests=True, with_model=False)
     assert not is_ready(machine.layout, with_tests)
-    assert install(machine, with_tests)[-2].endswith("--extra server --extra test")
+    assert install(machine, with_tests)[-2].endswith("--extra server --extra tools --extra test")
     assert install(machine) == []
 
 

@@ -13,7 +13,7 @@ from installer.licences.installed import read_requirements
 
 LAYOUT = this_repository()
 LINUX_ONLY_WITH_CUDA = re.compile(r"^(nvidia|cuda|triton)\b")
-ONLY_ON_WINDOWS = {"colorama"}
+ONLY_ON_WINDOWS = {"colorama", "pywin32"}
 ONLY_TO_INSTALL = {"uv"}
 ONLY_FOR_PACKAGES = {"ziglang", "nvidia-cuda-nvrtc-cu12"}  # extras `native` and `cuda-build`
 

@@ -49,7 +49,7 @@ def test_torch_is_installed_first_and_the_version_is_activated_last(
     commands = install(data, program, machine)
     torch = next(i for i, c in enumerate(commands) if "pip install" in c and "dry" not in c)
     assert "--torch-backend=cpu torch==2.13.0" in commands[torch]
-    assert "medusa-chat[server] @ file" in commands[torch + 1]
+    assert "medusa-chat[server,tools] @ file" in commands[torch + 1]
     assert read_current(data) == Current("1.0")
     stamp = read_stamp(data.environment("1.0"))
     assert stamp is not None

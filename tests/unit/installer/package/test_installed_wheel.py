@@ -122,7 +122,7 @@ def installed(
         subprocess.run([*pip, "--no-deps", "--no-index", wheel], check=True)
     else:
         subprocess.run([*pip, LAYOUT.pinned("torch")], check=True)
-        subprocess.run([*pip, f"{wheel}[server]"], check=True)
+        subprocess.run([*pip, f"{wheel}[server,tools]"], check=True)
     for name in ("folder", "home"):
         (root / name).mkdir()
     return Installed(venv, root / "folder", root / "home")
