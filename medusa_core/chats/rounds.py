@@ -171,5 +171,5 @@ class Round:
         """
         self.done = done
         self.content.finish(None if done is None else done.text)
-        self.calls = tuple(map(RoundCall, self.content.calls))
+        self.calls = self.calls or tuple(map(RoundCall, self.content.calls))
         self.is_cut = done is None and bool(self.content.text)
