@@ -16,6 +16,7 @@ from medusa_core.chats.attachments.attachment import (
     Attachment,
     with_attachments,
 )
+from medusa_core.chats.passages import quote_passages
 from medusa_core.chats.rounds import Round
 from medusa_core.messages import (
     ChatMessage,
@@ -23,9 +24,11 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     ImagePart,
+    PassagePart,
     Role,
     as_content,
     content_images,
+    content_passages,
     content_text,
 )
 
@@ -153,7 +156,7 @@ class Prompt:
     Attributes:
         id: Id of the prompt.
         parent_id: Id of the answer before it; empty for a first prompt.
-        content: Text and images of the prompt.
+        content: Text, images and passages of the prompt.
         answers: Answers, oldest first.
         created_s: Unix time of its creation in seconds.
         attachments: Attached files.
@@ -172,12 +175,16 @@ class Prompt:
         return content_text(self.content)
 
     @property
+    def passages(self) -> tuple[PassagePart, ...]:
+        """Passages of documents that were retrieved for the prompt."""
+        return content_passages(self.content)
+
+    @property
     def message(self) -> ChatMessage:
-        """The prompt with its attachments."""
-        message = ChatMessage(Role.USER, self.content)
-        if not self.attachments:
-            return message
-        return message.with_text(with_attachments(self.text, self.attachments))
+        """The prompt as the model reads it, with passages and attachments in its text."""
+        text = with_attachments(self.text, self.attachments)
+        text = quote_passages(text, self.passages)
+        return ChatMessage(Role.USER, (*content_images(self.content), *as_content(text)))
 
 
 @dataclass(slots=True)
@@ -310,6 +317,11 @@ class Conversation:
     def leaf_id(self) -> str:
         """Id of the last answer of the path; empty for an empty conversation."""
         return self.turns[-1].answer.id if self.turns else ""
+
+    @property
+    def passages(self) -> tuple[PassagePart, ...]:
+        """Passages of all prompts of the path."""
+        return tuple(one for turn in self.turns for one in turn.prompt.passages)
 
     def prompt_versions(self, index: int) -> tuple[Prompt, ...]:
         """Return all versions of a turn's prompt, oldest first."""

@@ -24,10 +24,13 @@ from medusa_core.messages.commands import (
 from medusa_core.messages.content import (
     Content,
     ImagePart,
+    PassagePart,
     TextPart,
     as_content,
     content_images,
+    content_passages,
     content_text,
+    with_passages,
     with_text,
 )
 from medusa_core.messages.events import (
@@ -190,6 +193,7 @@ __all__ = [
     "Odds",
     "Overflow",
     "PartRate",
+    "PassagePart",
     "Placement",
     "Planned",
     "Policy",
@@ -228,10 +232,12 @@ __all__ = [
     "as_content",
     "cluster_of",
     "content_images",
+    "content_passages",
     "content_text",
     "is_plausible_speed_up",
     "local_device",
     "offers_with",
     "shown_text",
+    "with_passages",
     "with_text",
 ]

@@ -35,9 +35,13 @@ def with_attachments(text: str, attachments: Sequence[Attachment]) -> str:
 
 
 def _block(attachment: Attachment) -> str:
-    """Return a file as a fenced code block; its fence is longer than any in the text."""
-    longest = max((len(found) for found in _FENCES.findall(attachment.text)), default=2)
-    fence = "`" * (longest + 1)  # longer than any in the file
+    """Return a file as a fenced code block under its name."""
     name = " ".join(attachment.name.split())
-    language = language_of(attachment.name)
-    return f"File: {name}\n{fence}{language}\n{attachment.text.rstrip()}\n{fence}"
+    return f"File: {name}\n{fenced(attachment.text, language_of(attachment.name))}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a text as a fenced code block, which it can't end."""
+    longest = max((len(found) for found in _FENCES.findall(text)), default=2)
+    fence = "`" * (longest + 1)  # longer than any in the text
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from medusa_core.chats.history.part import clean
 from medusa_core.chats.rounds import Approval, CallState, RoundCall, ToolResult
-from medusa_core.messages import Content, ImagePart, TextPart, ToolCall
+from medusa_core.messages import Content, ImagePart, PassagePart, TextPart, ToolCall
 from medusa_core.system.storage.database import SqlRow
 
 log = logging.getLogger(__name__)
 
 CALL_COLUMNS = "call_id, name, arguments, state, approval, result, is_error, duration_s"
+PASSAGE_COLUMNS = "cited_as, document, place, text, score, chunk, path, bm25_rank, vector_rank"
 
 # Number of characters of the text before each image.
 PlacedImages = Iterable[tuple[int, ImagePart]]
@@ -51,7 +52,7 @@ def images_of(content: Content) -> Iterator[tuple[int, ImagePart]]:
     for part in content:
         if isinstance(part, ImagePart):
             yield num_chars, part
-        else:
+        elif isinstance(part, TextPart):
             num_chars += len(part.text)
 
 
@@ -67,3 +68,15 @@ def content_of(text: str, images: PlacedImages) -> Content:
     if text[at:]:
         parts.append(TextPart(text[at:]))
     return tuple(parts)
+
+
+def row_of_passage(passage: PassagePart) -> SqlRow:
+    """Return the values of `PASSAGE_COLUMNS`."""
+    return (
+        passage.number,
+        *map(clean, (passage.document, passage.place, passage.text)),
+        passage.score,
+        *map(clean, (passage.key, passage.path)),
+        passage.bm25_rank,
+        passage.vector_rank,
+    )

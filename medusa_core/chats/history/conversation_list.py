@@ -151,6 +151,63 @@ class ConversationList(HistoryPart):
                 "UPDATE conversations SET folder = ? WHERE number = ?", folder, number
             )
 
+    def collections(self, conversation_id: str) -> tuple[str, ...]:
+        """Return the ids of the collections of documents that a conversation has itself.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        rows = self._database.rows(
+            "SELECT l.collection FROM conversation_collections AS l"
+            " JOIN conversations AS c ON c.number = l.conversation WHERE c.id = ?"
+            " ORDER BY l.number",
+            conversation_id,
+        )
+        return tuple(row[0] for row in rows)
+
+    def set_collections(self, conversation_id: str, collection_ids: Sequence[str]) -> None:
+        """Replace the collections of a conversation.
+
+        Raises:
+            RequestError: The conversation was deleted.
+            StorageError: The database can't be written.
+        """
+        with self._database.transaction():
+            number = self._conversation(conversation_id)
+            self._link_collections("conversation", number, collection_ids)
+
+    def folder_collections(self, folder_id: str | None) -> tuple[str, ...]:
+        """Return the ids of the collections of a folder; none without a folder.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        rows = self._database.rows(
+            "SELECT l.collection FROM folder_collections AS l"
+            " JOIN folders AS f ON f.number = l.folder WHERE f.id = ? ORDER BY l.number",
+            folder_id,
+        )
+        return tuple(row[0] for row in rows)
+
+    def set_folder_collections(self, folder_id: str, collection_ids: Sequence[str]) -> None:
+        """Replace the collections of a folder, which all its conversations have.
+
+        Raises:
+            RequestError: The folder was deleted.
+            StorageError: The database can't be written.
+        """
+        with self._database.transaction():
+            number = self._number("folders", folder_id, "folder")
+            self._link_collections("folder", number, collection_ids)
+
+    def _link_collections(self, owner: str, number: int, collection_ids: Sequence[str]) -> None:
+        """Replace the collections of a conversation or a folder, in order, each once."""
+        self._database.write(f"DELETE FROM {owner}_collections WHERE {owner} = ?", number)
+        self._database.write_many(
+            f"INSERT INTO {owner}_collections ({owner}, collection) VALUES (?, ?)",
+            [(number, clean(one)) for one in dict.fromkeys(collection_ids)],
+        )
+
     def folders(self) -> tuple[Folder, ...]:
         """Return all folders, sorted by name.
 

@@ -36,6 +36,12 @@ class Copying(ConversationList, Messages):
                 *(copy_id, title, now_s, now_s, self._next_place(now_s), source),
             )
             self._index_title(copy, title)
+            self._database.write(
+                "INSERT INTO conversation_collections (conversation, collection)"
+                " SELECT ?, collection FROM conversation_collections WHERE conversation = ?"
+                " ORDER BY number",
+                *(copy, source),
+            )
             numbers = self._copy_messages(conversation_id, source, copy)
             leaf = self._database.row("SELECT leaf FROM conversations WHERE number = ?", source)
             if leaf is not None and leaf[0] is not None:

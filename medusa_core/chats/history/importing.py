@@ -45,7 +45,7 @@ class Importing(Trash, ConversationList, Messages):
         """Add conversations with new ids in one transaction.
 
         Args:
-            conversations: JSON in the form of `conversations-3.json`, such as a `ConversationFile`.
+            conversations: JSON in the form of `conversations-4.json`, such as a `ConversationFile`.
 
         Raises:
             StorageError: The database can't be written; nothing was.

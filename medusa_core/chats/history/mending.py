@@ -38,8 +38,20 @@ _FROM_BACKUP = (
         JOIN backup.messages AS theirs ON theirs.number = old.message
         JOIN main.messages AS ours ON ours.number = theirs.number AND ours.id = theirs.id
         """
-        for table in ("attachments", "answers", "steps", "calls")
+        for table in ("attachments", "answers", "steps", "calls", "passages")
     ),
+    """
+    INSERT OR IGNORE INTO conversation_collections (conversation, collection)
+    SELECT old.conversation, old.collection FROM backup.conversation_collections AS old
+    JOIN backup.conversations AS theirs ON theirs.number = old.conversation
+    JOIN main.conversations AS ours ON ours.number = theirs.number AND ours.id = theirs.id
+    """,
+    """
+    INSERT OR IGNORE INTO folder_collections (folder, collection)
+    SELECT old.folder, old.collection FROM backup.folder_collections AS old
+    JOIN backup.folders AS theirs ON theirs.number = old.folder
+    JOIN main.folders AS ours ON ours.number = theirs.number AND ours.id = theirs.id
+    """,
     "INSERT OR IGNORE INTO blobs (digest, data) SELECT digest, data FROM backup.blobs",
     """
     INSERT OR IGNORE INTO images

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from medusa_core.chats.answer_text import AnswerText
@@ -15,10 +15,12 @@ from medusa_core.chats.history.answer_rows import (
 )
 from medusa_core.chats.history.call_rows import (
     CALL_COLUMNS,
+    PASSAGE_COLUMNS,
     call_of,
     content_of,
     images_of,
     row_of_call,
+    row_of_passage,
 )
 from medusa_core.chats.history.folding import fold
 from medusa_core.chats.history.part import (
@@ -33,7 +35,14 @@ from medusa_core.chats.history.records import (
 from medusa_core.chats.reasoning import answer_text
 from medusa_core.chats.rounds import RoundCall
 from medusa_core.errors import RequestError
-from medusa_core.messages import THINK_TAGS, Content, ImagePart, Role
+from medusa_core.messages import (
+    THINK_TAGS,
+    Content,
+    ImagePart,
+    PassagePart,
+    Role,
+    content_passages,
+)
 
 _PlacedImage = tuple[int, ImagePart]
 
@@ -54,7 +63,7 @@ class Messages(HistoryPart):
             return self._read_messages(conversation_id, self._conversation(conversation_id))
 
     def _read_messages(self, conversation_id: str, number: int) -> tuple[Stored, ...]:
-        """Read all messages with attachments and answers in three queries."""
+        """Read all messages with attachments and answers in a few queries."""
         rows = self._database.rows(
             "SELECT m.number, m.id, p.id, m.role, m.text, m.created_s FROM messages AS m"
             " LEFT JOIN messages AS p ON p.number = m.parent"
@@ -63,6 +72,7 @@ class Messages(HistoryPart):
         )
         texts = {row[0]: row[4] for row in rows}
         attachments, images = self._attachments(number), self._images(number)
+        passages = self._passages(number)
         answers = self._answers(number, texts, images)
         messages = []
         for key, name, parent, role, text, created_s in rows:
@@ -70,6 +80,7 @@ class Messages(HistoryPart):
             if not text and answer is not None and answer.state is AnswerState.STREAMING:
                 text, answer = _partial_answer(answer)
             content = content_of(text, images.get((key, None), ()))
+            content = (*passages.get(key, ()), *content)
             message = (name, conversation_id, parent, Role(role), content, created_s, files, answer)
             messages.append(Stored(*message))
         return tuple(messages)
@@ -84,6 +95,19 @@ class Messages(HistoryPart):
             conversation,
         ):
             found[key].append(Attachment(*values))
+        return found
+
+    def _passages(self, conversation: int) -> dict[int, list[PassagePart]]:
+        """Return the passages of a conversation by message number."""
+        found: dict[int, list[PassagePart]] = defaultdict(list)
+        columns = ", ".join(f"p.{column}" for column in PASSAGE_COLUMNS.split(", "))
+        for key, *values in self._database.rows(
+            f"SELECT p.message, {columns}"
+            " FROM messages AS m JOIN passages AS p ON p.message = m.number"
+            " WHERE m.conversation = ? ORDER BY p.number",
+            conversation,
+        ):
+            found[key].append(PassagePart(*values))
         return found
 
     def _images(self, conversation: int) -> dict[tuple[int, int | None], list[_PlacedImage]]:
@@ -173,6 +197,7 @@ class Messages(HistoryPart):
             ],
         )
         self._add_images(number, None, message.content)
+        self._add_passages(number, content_passages(message.content))
         if message.answer is not None:
             self._add_answer(number, message.answer)
         self._index(number, answer_text(message.text, message.spans), message.attachments)
@@ -213,6 +238,26 @@ class Messages(HistoryPart):
                 " SELECT ?, ?, ?, ?, number FROM blobs WHERE digest = ?",
                 *(number, call, position, clean(image.media_type), image.digest),
             )
+
+    def set_passages(self, message_id: str, passages: Sequence[PassagePart]) -> None:
+        """Replace the passages of a prompt by those that were retrieved for it.
+
+        Raises:
+            RequestError: The prompt was deleted.
+            StorageError: The database can't be written.
+        """
+        with self._database.transaction():
+            number = self._message(message_id)
+            self._database.write("DELETE FROM passages WHERE message = ?", number)
+            self._add_passages(number, passages)
+
+    def _add_passages(self, number: int, passages: Iterable[PassagePart]) -> None:
+        """Insert the passages of a prompt."""
+        self._database.write_many(
+            f"INSERT INTO passages (message, {PASSAGE_COLUMNS})"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(number, *row_of_passage(passage)) for passage in passages],
+        )
 
     def set_leaf(self, conversation_id: str, message_id: str) -> None:
         """Set the leaf of the path that the user sees.

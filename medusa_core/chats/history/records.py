@@ -74,7 +74,7 @@ class Stored:
         parent_id: Id of the message before it; None for a first one. That of a later round of an
             answer is the round before.
         role: Role of the message.
-        content: Text and images of the message.
+        content: Text, images and passages of the message.
         created_s: Unix time of its creation in seconds.
         attachments: Attachments of a prompt.
         answer: Data of an answer; None for a prompt.

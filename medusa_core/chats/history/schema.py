@@ -166,4 +166,35 @@ CREATE INDEX images_by_message ON images (message);
 CREATE INDEX images_by_blob ON images (blob);
 """
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _version_3, _VERSION_4)
+# A passage of a document, as it was read for a prompt; `cited_as` is its number in answers. Search
+# doesn't index it. Collections are those of `medusa_core/documents`.
+_VERSION_5 = """
+CREATE TABLE passages (
+    number INTEGER PRIMARY KEY,
+    message INTEGER NOT NULL REFERENCES messages (number) ON DELETE CASCADE,
+    cited_as INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    place TEXT NOT NULL,
+    text TEXT NOT NULL,
+    score REAL NOT NULL,
+    chunk TEXT NOT NULL,
+    path TEXT NOT NULL,
+    bm25_rank INTEGER,
+    vector_rank INTEGER
+) STRICT;
+CREATE INDEX passages_by_message ON passages (message);
+CREATE TABLE conversation_collections (
+    number INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL REFERENCES conversations (number) ON DELETE CASCADE,
+    collection TEXT NOT NULL,
+    UNIQUE (conversation, collection)
+) STRICT;
+CREATE TABLE folder_collections (
+    number INTEGER PRIMARY KEY,
+    folder INTEGER NOT NULL REFERENCES folders (number) ON DELETE CASCADE,
+    collection TEXT NOT NULL,
+    UNIQUE (folder, collection)
+) STRICT;
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _version_3, _VERSION_4, _VERSION_5)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
 
+from medusa_core.chats.attachments.attachment import fenced
 from medusa_core.chats.history.exchange.html_text import (
     plain,
     rendered,
@@ -15,9 +15,10 @@ from medusa_core.chats.history.records import (
     ConversationInfo,
     Stored,
 )
+from medusa_core.chats.passages import source_of
 from medusa_core.chats.reasoning import answer_text, reasoning_text
 from medusa_core.chats.rounds import RoundCall
-from medusa_core.messages import Role, content_images
+from medusa_core.messages import PassagePart, Role, content_images, content_passages
 
 _HEAD_BEFORE = """<!DOCTYPE html>
 <html lang="en">
@@ -45,7 +46,6 @@ th, td { border: 1px solid #888888; padding: .2rem .6rem; }
   a { color: #8ab4f8; }
 }
 """
-_TICKS = re.compile("`+")
 _FOOT = "</body>\n</html>\n"
 
 
@@ -71,6 +71,7 @@ class Markdown:
             if text := answer_text(message.text, message.spans).rstrip():
                 parts.append(text + "\n")
             parts += [_quoted(_call_as_markdown(call)) + "\n" for call in message.calls]
+            parts += [_quoted(_passage_as_markdown(one)) + "\n" for one in _passages(message)]
         return "\n".join(parts)
 
 
@@ -102,6 +103,7 @@ class Html:
             parts += [f"<p>Attached: {escape(name)}</p>" for name in _attached(message)]
             parts.append(f'<section dir="auto">{_answer_text(message)}</section>')
             parts += map(_call_as_html, message.calls)
+            parts += map(_passage_as_html, _passages(message))
         return "\n".join(parts) + "\n"
 
 
@@ -120,13 +122,31 @@ def _attached(message: Stored) -> list[str]:
     return [*(attachment.name for attachment in message.attachments), *images]
 
 
+def _passages(message: Stored) -> tuple[PassagePart, ...]:
+    """Return the passages that were read for a prompt."""
+    return content_passages(message.content)
+
+
+def _passage_as_markdown(passage: PassagePart) -> str:
+    """Return a passage as Markdown, in which its text can't be markup."""
+    return f"Read: {_passage_name(passage)}\n\n{fenced(passage.text)}"
+
+
+def _passage_as_html(passage: PassagePart) -> str:
+    """Return a passage as HTML, folded."""
+    summary = f"<summary>Read: {escape(_passage_name(passage))}</summary>"
+    return f"<details>{summary}<pre>{escape(passage.text)}</pre></details>"
+
+
+def _passage_name(passage: PassagePart) -> str:
+    """Return number, document and place of a passage."""
+    return f"[{passage.number}] {source_of(passage)}"
+
+
 def _call_as_markdown(call: RoundCall) -> str:
     """Return a tool call and its result as Markdown, in which their texts can't be markup."""
     texts = [call.call.arguments, *([] if call.result is None else [call.result.text])]
-    longest = max((len(run) for text in texts for run in _TICKS.findall(text)), default=2)
-    fence = "`" * max(3, longest + 1)
-    blocks = (f"{fence}\n{text.rstrip()}\n{fence}" for text in texts)
-    return "\n\n".join((f"*Tool call: {_called(call)}*", *blocks))
+    return "\n\n".join((f"*Tool call: {_called(call)}*", *map(fenced, texts)))
 
 
 def _call_as_html(call: RoundCall) -> str:

@@ -1,4 +1,4 @@
-"""Convert conversations to and from JSON of `resources/schemas/conversations-3.json`."""
+"""Convert conversations to and from JSON of `resources/schemas/conversations-4.json`."""
 
 from __future__ import annotations
 
@@ -40,16 +40,19 @@ from medusa_core.messages import (
     Content,
     GenerationDone,
     ImagePart,
+    PassagePart,
     Role,
     ToolCall,
+    content_passages,
+    with_passages,
 )
 from medusa_core.system.resources import resources_dir
 
 log = logging.getLogger(__name__)
 
 FORMAT = "medusa-chat-conversations"
-VERSION = 3
-_SCHEMA = "conversations-3.json"
+VERSION = 4
+_SCHEMA = "conversations-4.json"
 _LATEST_S = 1e11
 
 Json = dict[str, Any]
@@ -106,6 +109,8 @@ def _message(message: Stored, damaged: set[str]) -> Json:
         ]
     if images := _images(message.content):
         raw["images"] = images
+    if passages := content_passages(message.content):
+        raw["passages"] = [_passage(passage) for passage in passages]
     if message.calls:
         raw["calls"] = [_call(call) for call in message.calls]
     if message.answer is not None:
@@ -125,6 +130,20 @@ def _images(content: Content) -> list[Json]:
         }
         for position, image in images_of(content)
     ]
+
+
+def _passage(passage: PassagePart) -> Json:
+    """Convert a passage to JSON; the path of its file is left out."""
+    raw: Json = {
+        "number": passage.number,
+        "document": passage.document,
+        "place": passage.place,
+        "text": passage.text,
+        "score": passage.score,
+        "key": passage.key,
+    }
+    ranks = {"bm25_rank": passage.bm25_rank, "vector_rank": passage.vector_rank}
+    return raw | {name: rank for name, rank in ranks.items() if rank is not None}
 
 
 def _call(call: RoundCall) -> Json:
@@ -202,13 +221,14 @@ def message_from_json(raw: Json, conversation_id: str) -> Stored:
 
 
 def _content_from_json(raw: Json) -> Content:
-    """Convert a text and its images; images that can't be decoded are left out."""
+    """Convert text, images and passages; images that can't be decoded are left out."""
     images = []
     for image in raw.get("images", ()):
         with suppress(ValueError):
             data = base64.b64decode(image["data"], validate=True)
             images.append((image["position"], ImagePart(image["media_type"], data)))
-    return content_of(raw["text"], images)
+    passages = (PassagePart(**passage) for passage in raw.get("passages", ()))
+    return with_passages(content_of(raw["text"], images), passages)
 
 
 def _call_from_json(raw: Json) -> RoundCall:

@@ -53,7 +53,7 @@ class ConversationFile:
         self.reasons = [text_from_json(reason) for reason in result.reasons]
 
     def __iter__(self) -> Iterator[Json]:
-        """Yield the conversations as JSON of `conversations-3.json`."""
+        """Yield the conversations as JSON of `conversations-4.json`."""
         self._lines.seek(0)
         for line in self._lines:
             yield json.loads(line)

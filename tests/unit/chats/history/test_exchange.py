@@ -76,7 +76,7 @@ def test_a_json_export_holds_everything_by_its_schema_and_can_be_imported(
     history.set_settings("tea", '{"seed": 3}')
     path = tmp_path / "all.json"
     assert export(history, path, FileKind.JSON) == (2, 0)
-    schema = json.loads((resources_dir() / "schemas" / "conversations-3.json").read_text())
+    schema = json.loads((resources_dir() / "schemas" / "conversations-4.json").read_text())
     fastjsonschema.compile(schema)(json.loads(path.read_text(encoding="utf-8")))
     assert "/models/pebble" not in path.read_text(encoding="utf-8"), "folders name their owner"
     assert take(empty, path) == (2, 0)
@@ -543,7 +543,7 @@ HOSTILE = {
     "no parent": harmed(lambda raw: raw["mapping"]["ask"].update(parent="nobody")),
     "no node": harmed(lambda raw: raw["mapping"].update(ask=3)),
     "long number": '[{"mapping": {}, "create_time": ' + "9" * 10_000 + "}]",
-    "newer": '{"format": "medusa-chat-conversations", "version": 4, "conversations": []}',
+    "newer": '{"format": "medusa-chat-conversations", "version": 5, "conversations": []}',
 }
 
 

@@ -319,7 +319,7 @@ def test_an_export_is_imported_with_rounds_and_images(tmp_path: Path, history: H
     path = tmp_path / "out.json"
     export(history, path, FileKind.JSON)
     raw = json.loads(path.read_text(encoding="utf-8"))
-    assert raw["version"] == 3
+    assert raw["version"] == 4
     other = History(tmp_path / "other.db", Clock())
     with ConversationFile(path) as file:
         other.import_all(file)

@@ -1,0 +1,36 @@
+"""Passages of documents in the text of a prompt, and the numbers by which answers cite them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.chats.attachments.attachment import fenced
+from medusa_core.messages import PassagePart
+
+_INTRODUCTION = "Passages from documents:"
+# After the passages rather than in the system prompt: small models follow the nearest instruction,
+# and the cached beginning of conversations stays the same.
+_INSTRUCTION = (
+    "Answer from these passages. After each statement, cite the number of its passage in square"
+    " brackets, as in [{}]. If the passages don't say it, say so."
+)
+
+
+def source_of(passage: PassagePart) -> str:
+    """Return document and place in one line."""
+    parts = (" ".join(part.split()) for part in (passage.document, passage.place))
+    return ", ".join(part for part in parts if part)
+
+
+def quote_passages(text: str, passages: Sequence[PassagePart]) -> str:
+    """Return a prompt with its passages, each in a fenced block under its number.
+
+    Args:
+        text: Text of the prompt with its attachments.
+        passages: Passages that the model reads before it.
+    """
+    if not passages:
+        return text
+    blocks = [f"[{one.number}] {source_of(one)}\n{fenced(one.text)}" for one in passages]
+    instruction = _INSTRUCTION.format(passages[0].number)
+    return "\n\n".join([_INTRODUCTION, *blocks, instruction, *([text] if text else [])])
