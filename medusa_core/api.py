@@ -60,6 +60,16 @@ if TYPE_CHECKING:
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
+    from medusa_core.documents.collections import Collections
+    from medusa_core.documents.records import (
+        CollectionInfo,
+        DocumentInfo,
+        DocumentState,
+        Embed,
+        Found,
+        IndexProgress,
+        Passage,
+    )
     from medusa_core.engine.batch.lines import read_lines
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
     from medusa_core.hub.first_model import (

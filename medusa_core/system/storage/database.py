@@ -53,7 +53,7 @@ _STARTING_S = 0.5
 
 
 class Database:
-    """An open database, used from one thread; other programs may use the file, too.
+    """An open database, used by one thread at a time; other programs may use the file, too.
 
     Attributes:
         path: The file; None for a database in memory.
@@ -243,6 +243,7 @@ def open_database(
     checkpoints_itself: bool = True,
     busy_s: float = 5.0,
     first: DatabaseWork | None = None,
+    serves_threads: bool = False,
 ) -> Database:
     """Open or create a file; a damaged one is renamed, and its readable rows are salvaged.
 
@@ -256,6 +257,7 @@ def open_database(
         checkpoints_itself: Let SQLite checkpoint after commits; else only `checkpoint` does.
         busy_s: Longest wait for another program that writes.
         first: Work to do before opening, if no other program has it open.
+        serves_threads: See `connect`.
 
     Returns:
         The writable database; its `notice` says what was repaired.
@@ -274,10 +276,10 @@ def open_database(
 
     try:
         make_own_folder(path.parent)
-        lock = SharedLock(_lock_of(path))
+        lock = SharedLock(_lock_of(path), serves_threads=serves_threads)
         try:
             notice = _share_prepared(lock, path, prepare)
-            db = _connect_to_write(path, len(migrations), busy_s)
+            db = _connect_to_write(path, len(migrations), busy_s, serves_threads)
         except BaseException:
             lock.close()
             raise
@@ -400,14 +402,16 @@ def _check_and_migrate(path: Path, migrations: Sequence[Migration], busy_s: floa
         _migrate(db, migrations, path)
 
 
-def _connect_to_write(path: Path, version: int, busy_s: float) -> sqlite3.Connection:
+def _connect_to_write(
+    path: Path, version: int, busy_s: float, serves_threads: bool
+) -> sqlite3.Connection:
     """Connect to a file of a version.
 
     Raises:
         sqlite3.Error: It can't be written.
         StorageError: It has another version.
     """
-    db = connect(path, busy_s)
+    db = connect(path, busy_s, serves_threads=serves_threads)
     try:
         _refuse_newer(db, version, path)
         if version_of(db) < version:

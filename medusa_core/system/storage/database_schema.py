@@ -17,13 +17,20 @@ def nothing_to_mend(_db: sqlite3.Connection, _has_backup: bool) -> int:
     return 0
 
 
-def connect(path: Path, busy_s: float = 5.0) -> sqlite3.Connection:
+def connect(path: Path, busy_s: float = 5.0, *, serves_threads: bool = False) -> sqlite3.Connection:
     """Connect to a file; the connection waits for other writers.
+
+    Args:
+        path: The file.
+        busy_s: Longest wait for another writer.
+        serves_threads: Allow calls from several threads, which the caller serializes.
 
     Raises:
         sqlite3.Error: The file can't be opened.
     """
-    db = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
+    db = sqlite3.connect(
+        path, timeout=busy_s, isolation_level=None, check_same_thread=not serves_threads
+    )
     try:
         db.execute("PRAGMA journal_mode = WAL")
         configure(db)

@@ -13,16 +13,17 @@ class SharedLock:
     of the process on it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, serves_threads: bool = False) -> None:
         """Open the file without locking it.
 
         Args:
             path: The file, which is created when it is first locked.
+            serves_threads: See `connect`.
 
         Raises:
             sqlite3.Error: It can't be opened.
         """
-        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=not serves_threads)
 
     def share(self, wait_s: float) -> None:
         """Acquire the lock shared.

@@ -1,0 +1,1 @@
+"""Collections of the user's files: parsed, divided into chunks, and searched."""

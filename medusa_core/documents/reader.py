@@ -1,0 +1,97 @@
+"""Read documents in sandboxed processes, with limits of time and memory."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NamedTuple
+
+from medusa_core.documents.chunks import Chunk
+from medusa_core.documents.worker import MEMORY_BYTES
+from medusa_core.errors import AttachmentError
+from medusa_core.i18n import text_from_json, tr
+from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
+
+MOST_CHARS = 8_000_000
+_MOST_S = 120.0
+_MODULE = "medusa_core.documents.worker"
+_MOST_LINE_CHARS = 12 * MOST_CHARS  # JSON escapes a character outside the BMP as 12
+_MOST_FILES = 500  # of a process, since parsers may leak memory
+_ERRORS = WorkerErrors(
+    start=lambda error: AttachmentError(tr("No process can be started to read it: {0}.", error)),
+    memory=lambda: AttachmentError("It takes too much memory to read."),
+    time=lambda _: AttachmentError("It takes too long to read."),
+    end=lambda: AttachmentError("It broke the process that reads it."),
+)
+
+
+class ReadDocument(NamedTuple):
+    """A document that was read.
+
+    Attributes:
+        digest: Hash of the file.
+        chunks: Its chunks; None if the hash is the one that was given.
+    """
+
+    digest: str
+    chunks: list[Chunk] | None
+
+
+class DocumentReader:
+    """Reads documents one after the other in a process, which is replaced after it failed."""
+
+    def __init__(self, most_s: float = _MOST_S) -> None:
+        """Prepare; the process is started for the first document.
+
+        Args:
+            most_s: Timeout for a document.
+        """
+        self._most_s = most_s
+        self._worker: WorkerProcess | None = None
+        self._num_read = 0
+
+    def __enter__(self) -> DocumentReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def read(self, path: str, digest: str) -> ReadDocument:
+        """Read a document, which may take minutes.
+
+        Args:
+            path: Absolute path without links.
+            digest: Hash of the file when it was read last; empty if it wasn't.
+
+        Raises:
+            AttachmentError: The file has no text or too much, or takes too long.
+        """
+        if self._num_read >= _MOST_FILES:
+            self.close()
+        if self._worker is None or self._worker.sandbox is None:
+            self._num_read = 0
+            self._worker = WorkerProcess(_MODULE, _ERRORS, MEMORY_BYTES, _MOST_LINE_CHARS)
+            self._worker.start()
+        self._num_read += 1
+        answer = self._worker.request({"path": path, "digest": digest}, self._most_s)
+        if "error" in answer:
+            raise AttachmentError(
+                text_from_json(answer["error"]), is_skipped=bool(answer.get("is_skipped"))
+            )
+        if "chunks" not in answer:
+            return ReadDocument(str(answer["digest"]), None)
+        chunks = [
+            Chunk(text_from_json(place), str(heading), str(text))
+            for place, heading, text in answer["chunks"]
+        ]
+        return ReadDocument(str(answer["digest"]), chunks)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._worker is not None:
+            self._worker.close()
+        self._worker = None

@@ -1,0 +1,107 @@
+"""Find the files of a collection's folders, without following links."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from medusa_core.i18n import tr
+
+MOST_FILE_BYTES = 100 << 20
+_MOST_ENTRIES = 20_000
+_GENERATED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+
+
+class FoundFile(NamedTuple):
+    """A file, or what is skipped.
+
+    Attributes:
+        path: Absolute path.
+        num_bytes: Size.
+        changed_ns: Time of its last change.
+        reason: Why it is skipped; empty for a file to be read.
+    """
+
+    path: str
+    num_bytes: int
+    changed_ns: int
+    reason: str = ""
+
+
+def scan(roots: Iterable[str]) -> dict[str, FoundFile]:
+    """Return the files of folders by path, in order.
+
+    Args:
+        roots: Absolute paths of files and folders. One that is a link by now, or is reached through
+            one, is skipped.
+    """
+    found: dict[str, FoundFile] = {}
+    for root in roots:
+        for file in _walk(root):
+            found.setdefault(file.path, file)
+            if len(found) > _MOST_ENTRIES:
+                reason = tr("Only the first {0:,} files and folders were searched.", _MOST_ENTRIES)
+                found[root] = FoundFile(root, 0, 0, reason)
+                return found
+    return found
+
+
+def _walk(root: str) -> Iterator[FoundFile]:
+    """Yield a file, or the files of a folder and of all folders in it."""
+    if not os.path.lexists(root):
+        return
+    if os.path.realpath(root) != root:
+        yield FoundFile(root, 0, 0, tr("Links aren't followed."))
+        return
+    if not Path(root).is_dir():
+        yield _file(root)
+        return
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            yield FoundFile(folder, 0, 0, tr("It can't be opened: {0}.", error.strerror or error))
+            continue
+        inner = []
+        for entry in entries:
+            reason = _reason_to_skip(entry)
+            if reason:
+                yield FoundFile(entry.path, 0, 0, reason)
+            elif entry.is_dir(follow_symlinks=False):
+                inner.append(entry.path)
+            else:
+                yield _file(entry.path)
+        folders += reversed(inner)
+
+
+def _reason_to_skip(entry: os.DirEntry[str]) -> str:
+    """Return why a file or folder within a folder is skipped; empty if it isn't."""
+    if entry.is_symlink():
+        return tr("Links aren't followed.")
+    if entry.name.startswith("."):
+        return tr("Hidden files and folders aren't read.")
+    if entry.name in _GENERATED and entry.is_dir(follow_symlinks=False):
+        return tr("Folders of installed packages aren't read.")
+    return ""
+
+
+def _file(path: str) -> FoundFile:
+    """Describe a file by its status."""
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        return FoundFile(path, 0, 0, tr("It can't be opened: {0}.", error.strerror or error))
+    reason = ""
+    if not stat.S_ISREG(status.st_mode):
+        reason = tr("It isn't a file.")
+    elif status.st_size > MOST_FILE_BYTES:
+        reason = tr("It is larger than {0} MB.", MOST_FILE_BYTES >> 20)
+    elif not status.st_size:
+        reason = tr("It is empty.")
+    return FoundFile(path, status.st_size, status.st_mtime_ns, reason)

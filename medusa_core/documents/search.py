@@ -1,0 +1,185 @@
+"""Search passages by words (BM25) and by vectors, and merge both rankings."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medusa_core.chats.history.folding import fold
+from medusa_core.documents.records import Embed, Found, Passage
+from medusa_core.documents.store import DocumentStore
+from medusa_core.i18n import text_from_json
+from medusa_core.system.storage.database import SqlRow
+
+_WORD = re.compile(r"[^\W_]+")
+_MOST_WORDS = 64
+_MOST_CHARS = 4000
+_CANDIDATES = 50  # of each ranking
+_RRF_K = 60
+_HEADING_WEIGHT = 2.0
+
+# CROSS JOIN fixes the join order: the index of words comes first.
+_BM25 = """
+    SELECT w.rowid FROM words AS w CROSS JOIN chunks AS c ON c.number = w.rowid
+    CROSS JOIN documents AS d ON d.number = c.document
+    WHERE words MATCH ? AND d.collection IN ({}) ORDER BY bm25(words, ?, 1.0), w.rowid LIMIT ?
+"""
+_VECTORS = """
+    SELECT v.chunk, v.vector FROM documents AS d JOIN chunks AS c ON c.document = d.number
+    JOIN vectors AS v ON v.chunk = c.number WHERE d.collection IN ({}) ORDER BY v.chunk
+"""
+PASSAGE = """
+    SELECT l.id, d.number, c.number, d.name, d.path, c.place, c.text FROM chunks AS c
+    JOIN documents AS d ON d.number = c.document JOIN collections AS l ON l.number = d.collection
+"""
+
+
+class Searcher:
+    """Searches the chunks of collections; keeps the vectors that it searched last."""
+
+    def __init__(self, store: DocumentStore) -> None:
+        self._store = store
+        self._key: object = None
+        self._vectors = Vectors([], np.zeros((0, 0), np.float32))
+
+    def search(
+        self, collection_ids: Sequence[str], query: str, limit: int, embed: Embed | None
+    ) -> Found:
+        """Search; see `Collections.search`."""
+        query = query[:_MOST_CHARS]
+        numbers = [self._store.collection(name) for name in dict.fromkeys(collection_ids)]
+        words = as_query(query)
+        by_words = self._by_words(numbers, words) if words and numbers else []
+        by_vectors: list[int] = []
+        uses_vectors = False
+        if embed is not None and query.strip() and numbers:
+            vectors = self._vectors_of(numbers, embed.name)
+            uses_vectors = bool(vectors.chunks)
+            if uses_vectors:
+                by_vectors = vectors.nearest(embed([query], True)[0], _CANDIDATES)
+        passages = self._passages(by_words, by_vectors, limit)
+        return Found(passages, bool(words), uses_vectors)
+
+    def _by_words(self, collections: Sequence[int], words: str) -> list[int]:
+        """Return the numbers of the best chunks by BM25."""
+        sql = _BM25.format(_places(collections))
+        found = self._store.rows(sql, words, *collections, _HEADING_WEIGHT, _CANDIDATES)
+        return [number for (number,) in found]
+
+    def _vectors_of(self, collections: Sequence[int], model: str) -> Vectors:
+        """Return the vectors of those collections that were embedded by a model."""
+        key = (tuple(collections), model, self._store.version())
+        if key != self._key:
+            embedded = [
+                number
+                for (number,) in self._store.rows(
+                    f"SELECT number FROM collections WHERE number IN ({_places(collections)})"
+                    " AND embedding_model = ?",
+                    *(*collections, model),
+                )
+            ]
+            sql = _VECTORS.format(_places(embedded))
+            self._vectors = Vectors.of(self._store.rows(sql, *embedded))
+            self._key = key
+        return self._vectors
+
+    def _passages(
+        self, by_words: Sequence[int], by_vectors: Sequence[int], limit: int
+    ) -> tuple[Passage, ...]:
+        """Merge two rankings by reciprocal rank, and read the best chunks."""
+        word_ranks = {number: rank for rank, number in enumerate(by_words, 1)}
+        vector_ranks = {number: rank for rank, number in enumerate(by_vectors, 1)}
+        scores = {
+            number: sum(
+                1 / (_RRF_K + ranks[number])
+                for ranks in (word_ranks, vector_ranks)
+                if number in ranks
+            )
+            for number in [*word_ranks, *vector_ranks]
+        }
+        best = sorted(scores, key=lambda number: (-scores[number], number))[:limit]
+        rows = {
+            row[2]: row
+            for row in self._store.rows(f"{PASSAGE} WHERE c.number IN ({_places(best)})", *best)
+        }
+        return tuple(
+            as_passage(
+                rows[number], scores[number], word_ranks.get(number), vector_ranks.get(number)
+            )
+            for number in best
+            if number in rows
+        )
+
+
+class Vectors:
+    """Vectors of chunks.
+
+    Attributes:
+        chunks: Numbers of the chunks.
+    """
+
+    def __init__(self, chunks: list[int], matrix: NDArray[np.float32]) -> None:
+        """Wrap a matrix.
+
+        Args:
+            chunks: Numbers of the chunks.
+            matrix: Their vectors. [n, dimensions]
+        """
+        self.chunks = chunks
+        self._matrix = matrix
+
+    @classmethod
+    def of(cls, rows: Sequence[SqlRow]) -> Vectors:
+        """Unpack rows of chunk number and vector, except those of another length than the first."""
+        size = len(rows[0][1]) if rows else 0
+        sound = [(number, vector) for number, vector in rows if len(vector) == size and size]
+        packed = np.frombuffer(b"".join(vector for _, vector in sound), np.float16)
+        matrix = packed.astype(np.float32).reshape(len(sound), size // 2)
+        return cls([number for number, _ in sound], matrix)
+
+    def nearest(self, query: NDArray[np.float32], limit: int) -> list[int]:
+        """Return the numbers of the chunks with the largest dot products, the best first."""
+        if query.shape != self._matrix.shape[1:]:
+            return []
+        scores = self._matrix @ query
+        most = min(limit, len(scores))
+        best = np.argpartition(-scores, most - 1)[:most]
+        return [self.chunks[index] for index in best[np.argsort(-scores[best], kind="stable")]]
+
+
+def as_query(text: str) -> str:
+    """Return an FTS5 query for any word of a text; empty if it has none.
+
+    In scripts without spaces, words are pairs of characters.
+    """
+    terms: dict[str, None] = {}
+    for word in _WORD.findall(unicodedata.normalize("NFC", text)):
+        parts = fold(word).split()
+        terms |= dict.fromkeys(part for part in parts if len(parts) == 1 or len(part) > 1)
+        terms |= dict.fromkeys(f"{first} {second}" for first, second in pairwise(parts))
+    quoted = (term.replace('"', '""') for term in list(terms)[:_MOST_WORDS])
+    return " OR ".join(f'"{term}"' for term in quoted)
+
+
+def as_passage(
+    row: SqlRow,
+    score: float = 0.0,
+    bm25_rank: int | None = None,
+    vector_rank: int | None = None,
+) -> Passage:
+    """Return a row of `PASSAGE` as a passage."""
+    collection_id, document, chunk, name, path, place, text = row
+    shown = text_from_json(json.loads(place)) if place else ""
+    key = f"{collection_id}/{document}/{chunk}"
+    return Passage(name, path, shown, text, score, bm25_rank, vector_rank, key)
+
+
+def _places(values: Sequence[object]) -> str:
+    """Return SQL placeholders for values."""
+    return ", ".join("?" * len(values))

@@ -1,0 +1,89 @@
+"""The sandboxed process that reads documents: receives paths, sends chunks or errors."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from medusa_core.chats.attachments.decoding import decoded
+from medusa_core.documents.chunks import Section, divide
+from medusa_core.errors import AttachmentError
+from medusa_core.i18n import text_to_json, tr
+from medusa_core.system.sandbox.channel import limit_process, open_channel
+
+MEMORY_BYTES = 500 << 20
+
+
+def main() -> int:
+    """Read files until the parent closes the pipe."""
+    with open_channel() as channel:
+        limit_process(MEMORY_BYTES, 0)
+        channel.send(ready=True)
+        while True:
+            message = channel.receive()
+            channel.send(**_answer(Path(message["path"]), message["digest"]))
+
+
+def _answer(path: Path, digest: str) -> dict[str, Any]:
+    """Read a file; errors become part of the answer."""
+    try:
+        return read(path, digest)
+    except AttachmentError as error:
+        skipped = bool(error.data.get("is_skipped"))
+        return {"error": text_to_json(error.message), "is_skipped": skipped}
+    except OSError as error:
+        return {"error": text_to_json(tr("It can't be read: {0}.", error.strerror or str(error)))}
+    except (MemoryError, RecursionError):
+        return {"error": "It takes too much memory to read."}
+    except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything
+        return {"error": text_to_json(tr("It is damaged: {0}.", type(error).__name__))}
+
+
+def read(path: Path, digest: str) -> dict[str, Any]:
+    """Return the hash and the chunks of a file.
+
+    Args:
+        path: Absolute path without links.
+        digest: Hash of the file when it was read last; its chunks aren't sent again.
+
+    Raises:
+        AttachmentError: It has no text, or a link leads elsewhere.
+        OSError: It can't be read.
+    """
+    with path.open("rb") as file:
+        _check_place(path, file)
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found == digest:
+            return {"digest": found}
+        file.seek(0)
+        chunks = list(divide([Section(_text_of(file.read()))]))
+    if not chunks:
+        raise AttachmentError("It holds no text.")
+    return {
+        "digest": found,
+        "chunks": [(text_to_json(place), heading, text) for place, heading, text in chunks],
+    }
+
+
+def _text_of(data: bytes) -> str:
+    """Decode a text file.
+
+    Raises:
+        AttachmentError: It isn't text.
+    """
+    try:
+        return decoded(data)
+    except AttachmentError as error:
+        raise AttachmentError("It isn't text.", is_skipped=True) from error
+
+
+def _check_place(path: Path, file: BinaryIO) -> None:
+    """Check that an open file is at its path, and that no part of the path is a link.
+
+    It may have been replaced since the folder was searched.
+    """
+    is_there = os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    if not is_there or os.path.realpath(path) != str(path):
+        raise AttachmentError("Links aren't followed.")

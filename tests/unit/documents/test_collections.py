@@ -1,0 +1,258 @@
+"""Collections of files: what is read, found again, updated and erased."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from medusa_core.documents.collections import Collections
+from medusa_core.documents.records import DocumentState, IndexProgress
+from medusa_core.errors import RequestError
+
+
+@pytest.fixture
+def collections(tmp_path: Path) -> Iterator[Collections]:
+    opened = Collections(tmp_path / "index")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "files"
+    made.mkdir()
+    (made / "birds.txt").write_text("Herons stand in shallow water.\n\nThey wait for fish.\n")
+    (made / "code.py").write_text("def heron_count():\n    return 12\n")
+    return made
+
+
+def indexed(collections: Collections, *paths: Path, embed: "Letters | None" = None) -> str:
+    """Create a collection of these paths, and return its id."""
+    collection_id = collections.create("Test").id
+    collections.add_paths(collection_id, paths)
+    update(collections, collection_id, embed)
+    return collection_id
+
+
+def update(collections: Collections, collection_id: str, embed: "Letters | None" = None) -> None:
+    collections.update(collection_id, lambda _: None, lambda: False, embed)
+
+
+def states(collections: Collections, collection_id: str) -> dict[str, DocumentState]:
+    return {one.name: one.state for one in collections.documents(collection_id)}
+
+
+class Letters:
+    """Vectors of letter counts."""
+
+    def __init__(self, name: str = "letters") -> None:
+        self.name = name
+        self.texts: list[str] = []
+
+    def __call__(self, texts: Sequence[str], is_query: bool, /) -> NDArray[np.float32]:
+        if not is_query:
+            self.texts += texts
+        counts = np.array(
+            [[text.lower().count(letter) + 0.01 for letter in "abcdefgh"] for text in texts],
+            np.float32,
+        )
+        scaled: NDArray[np.float32] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+        return scaled
+
+
+def test_passages_are_found_by_words_and_carry_place_and_key(
+    collections: Collections, folder: Path
+) -> None:
+    seen: list[IndexProgress] = []
+    collection_id = collections.create("  My\nfiles ").id
+    collections.add_paths(collection_id, [folder])
+    collections.update(collection_id, seen.append, lambda: False)
+    assert [(one.num_done, one.num_total) for one in seen] == [(1, 2), (2, 2)]
+
+    (info,) = collections.all()
+    assert (info.name, info.paths, info.num_documents) == ("My files", (folder,), 2)
+    assert info.num_chunks == 2
+    assert info.embedding_model == ""
+
+    found = collections.search([collection_id], "Where do HERONS wait?")
+    assert found.used_bm25
+    assert not found.used_vectors
+    best = found.passages[0]
+    assert best.document == "birds.txt"
+    assert best.place == "lines 1–3"
+    assert "wait for fish" in best.text
+    assert best.bm25_rank == 1
+    assert best.vector_rank is None
+    again = collections.passage(best.key)
+    assert again is not None
+    assert again.text == best.text
+    assert collections.passage("x/1/../2") is None
+
+
+def test_words_and_vectors_are_merged(collections: Collections, folder: Path) -> None:
+    embed = Letters()
+    collection_id = indexed(collections, folder, embed=embed)
+    assert len(embed.texts) == 2
+    assert collections.all()[0].num_embedded == 2
+    found = collections.search([collection_id], "heron_count", embed=embed)
+    assert found.used_bm25
+    assert found.used_vectors
+    assert {one.vector_rank for one in found.passages} == {1, 2}
+    # A collection that another model has embedded is searched by words.
+    assert not collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
+    update(collections, collection_id, Letters("other"))
+    assert collections.all()[0].embedding_model == "other"
+    assert collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
+
+
+def test_only_changed_files_are_read_and_only_new_chunks_embedded(
+    collections: Collections, folder: Path
+) -> None:
+    long = folder / "long.txt"
+    paragraphs = [f"Paragraph {number}. " + "words of it " * 60 for number in range(4)]
+    long.write_text("\n\n".join(paragraphs))
+    embed = Letters()
+    collection_id = indexed(collections, folder, embed=embed)
+    embed.texts.clear()
+    seen: list[IndexProgress] = []
+    collections.update(collection_id, seen.append, lambda: False, embed)
+    assert seen == []
+
+    os.utime(folder / "birds.txt", ns=(1, 1))  # the same content
+    long.write_text("\n\n".join([*paragraphs, "A new end. " * 60]))
+    assert states(collections, collection_id)["long.txt"] is DocumentState.CHANGED
+    update(collections, collection_id, embed)
+    assert len(embed.texts) == 1
+    assert "A new end" in embed.texts[0]
+    assert set(states(collections, collection_id).values()) == {DocumentState.INDEXED}
+
+    (folder / "birds.txt").unlink()
+    update(collections, collection_id)
+    assert set(states(collections, collection_id)) == {"code.py", "long.txt"}
+    assert not collections.search([collection_id], "shallow").passages
+
+
+def test_nothing_outside_the_folders_is_read(
+    collections: Collections, folder: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("a secret zebra")
+    (folder / "link.txt").symlink_to(outside / "secret.txt")
+    (folder / "linked").symlink_to(outside)
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("a hidden zebra")
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules" / "a.js").write_text("an installed zebra")
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" * 9)
+    (folder / "empty.txt").touch()
+    collection_id = indexed(collections, folder / ".." / "files")
+    assert not collections.search([collection_id], "zebra").passages
+    skipped = {
+        one.name: one.reason
+        for one in collections.documents(collection_id)
+        if one.state is DocumentState.SKIPPED
+    }
+    assert set(skipped) == {
+        *("link.txt", "linked", ".git", "node_modules", "picture.png", "empty.txt")
+    }
+    assert all(skipped.values())
+    assert skipped["picture.png"] == "It isn't text."
+    # A folder that becomes a link after it was added isn't followed either.
+    for path in folder.iterdir():
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(outside)
+    update(collections, collection_id)
+    assert not collections.search([collection_id], "zebra").passages
+
+
+def test_a_removed_collection_leaves_no_text(
+    collections: Collections, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "secret.txt").write_text("quagmire xylophone\n\n" * 200)
+    kept = tmp_path / "kept.txt"
+    kept.write_text("something else")
+    kept_id = indexed(collections, kept)
+    collection_id = indexed(collections, folder, embed=Letters())
+
+    def is_in_files(word: bytes) -> bool:
+        files = [path for path in (tmp_path / "index").iterdir() if path.is_file()]
+        return any(word in path.read_bytes() for path in files)
+
+    collections.remove_path(kept_id, kept)
+    assert not is_in_files(b"something")
+    assert is_in_files(b"quagmire")
+    assert is_in_files(b"xylophon")
+    collections.remove(collection_id)
+    for word in (b"quagmire", b"uagmir", b"xylophon", b"lophon", b"Herons", b"secret.txt"):
+        assert not is_in_files(word)
+    with pytest.raises(RequestError, match="was removed"):
+        collections.search([collection_id], "quagmire")
+
+
+def test_any_text_is_a_query_in_any_script(collections: Collections, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Die Größe der Tür, él café.\n今天天气很好,我们去公园。")
+    collection_id = indexed(collections, tmp_path / "a.txt")
+    for query in ("GROSSE", "tur", "cafe", "天气", "公园在哪里?", 'say "café" AND NOT (x*) col:y'):
+        assert collections.search([collection_id], query).passages, query
+    for query in ("", "?!", '"', "\0", "NEAR(", "\ud800", "天地", "气公", "x" * 100_000):
+        assert not collections.search([collection_id], query).passages, query
+
+
+def test_the_whole_text_is_given_while_it_fits(collections: Collections, folder: Path) -> None:
+    collection_id = indexed(collections, folder)
+    whole = collections.whole_text([collection_id], 200)
+    assert whole is not None
+    assert [one.document for one in whole] == ["birds.txt", "code.py"]
+    assert collections.whole_text([collection_id], 50) is None
+
+
+def test_two_windows_use_the_same_collections(
+    collections: Collections, folder: Path, tmp_path: Path
+) -> None:
+    other = Collections(tmp_path / "index")
+    collection_id = collections.create("Shared").id
+    collections.add_paths(collection_id, [folder])
+    threads = [
+        threading.Thread(target=update, args=(window, collection_id))
+        for window in (collections, other, collections)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one.num_chunks for one in other.all()] == [2]
+    assert len(other.search([collection_id], "heron").passages) == 2
+    embed = Letters()
+    update(collections, collection_id, embed)
+    assert other.search([collection_id], "heron", embed=embed).used_vectors
+    other.remove(collection_id)
+    with pytest.raises(RequestError, match="was removed"):
+        update(collections, collection_id)
+    other.close()
+
+
+def test_an_update_can_be_stopped_and_continued(collections: Collections, folder: Path) -> None:
+    collection_id = collections.create("Stopped").id
+    collections.add_paths(collection_id, [folder])
+    seen: list[IndexProgress] = []
+    collections.update(collection_id, seen.append, lambda: bool(seen))
+    assert len(states(collections, collection_id)) in (1, 2)
+    update(collections, collection_id)
+    assert len(states(collections, collection_id)) == 2
+
+
+def test_names_and_paths_are_checked(collections: Collections, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="no name"):
+        collections.create(" \n")
+    collection_id = collections.create("x").id
+    collections.rename(collection_id, "y")
+    assert collections.all()[0].name == "y"
+    with pytest.raises(RequestError, match="no such file"):
+        collections.add_paths(collection_id, [tmp_path / "missing"])
