@@ -11,8 +11,10 @@ from medusa_core.i18n import tr
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.disk_errors import disk_errors
 from medusa_core.system.files.json_file import read_json
+from medusa_core.tools.web.settings import WebSettings
 
 _BUILTIN = "builtin"
+_SEARCH_URL, _ALLOWED_HOSTS = "search_url", "allowed_hosts"
 
 
 class ToolSettings:
@@ -47,6 +49,23 @@ class ToolSettings:
         """
         names = self.builtin_on | {name} if on else self.builtin_on - {name}
         self._write({_BUILTIN: sorted(names)})
+
+    @property
+    def web(self) -> WebSettings:
+        """Settings for requests to the web."""
+        url, hosts = self._values.get(_SEARCH_URL), self._values.get(_ALLOWED_HOSTS)
+        return WebSettings(
+            url if isinstance(url, str) else "",
+            tuple(map(str, hosts)) if isinstance(hosts, list) else (),
+        )
+
+    def set_web(self, web: WebSettings) -> None:
+        """Store settings for requests to the web.
+
+        Raises:
+            ToolError: The file can't be written.
+        """
+        self._write({_SEARCH_URL: web.search_url, _ALLOWED_HOSTS: list(web.allowed_hosts)})
 
     def _write(self, changed: dict[str, Any]) -> None:
         """Write the file with other values."""

@@ -15,11 +15,18 @@ from medusa_core.chats.rounds import ToolResult
 from medusa_core.errors import ToolError
 from medusa_core.i18n import tr
 from medusa_core.tools.approvals import Approvals
-from medusa_core.tools.builtin_tool import BuiltinTool, builtin_tools, run_builtin
+from medusa_core.tools.builtin_tool import (
+    BuiltinTool,
+    CallContext,
+    builtin_tools,
+    host_of_call,
+    run_builtin,
+)
 from medusa_core.tools.offered_tool import OfferedTool, builtin_id
 from medusa_core.tools.results import RunningCall, text_result
 from medusa_core.tools.servers import ToolServer, check_server, read_servers, write_servers
 from medusa_core.tools.tool_settings import ToolSettings
+from medusa_core.tools.web.settings import WebSettings, checked_settings
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +65,12 @@ class BuiltinStatus(NamedTuple):
     Attributes:
         builtin: The tool.
         is_on: Whether the user has switched it on.
+        missing_setting: What the user must set before it can be offered, for people; or nothing.
     """
 
     builtin: BuiltinTool
     is_on: bool
+    missing_setting: str = ""
 
 
 class Toolbox:
@@ -81,6 +90,7 @@ class Toolbox:
         self._path = folder / "mcp.json"
         self._settings = ToolSettings(folder / "tools.json")
         self.approvals = Approvals(folder / "approvals.json")
+        self._is_offline = False
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
         self._servers: tuple[ToolServer, ...] = ()
@@ -100,11 +110,17 @@ class Toolbox:
 
     def all_tools(self) -> tuple[OfferedTool, ...]:
         """Return all tools that can be called now, in a stable order."""
-        switched_on = self._settings.builtin_on
         return tuple(
-            OfferedTool(spec.tool, builtin_id(spec.name), None, spec.label, spec.tool)
-            for spec in builtin_tools().specs
-            if spec.name in switched_on
+            OfferedTool(
+                spec.tool,
+                builtin_id(spec.name),
+                None,
+                spec.label,
+                spec.tool,
+                partial(self._host, spec.name),
+            )
+            for spec, is_on, missing_setting in self.builtins()
+            if is_on and not missing_setting
         )
 
     def chosen(self, ids: Collection[str]) -> tuple[OfferedTool, ...]:
@@ -122,8 +138,9 @@ class Toolbox:
             on_done: Called exactly once, from another thread; whatever is wrong with the call is a
                 result.
         """
-        call = RunningCall(on_done, lambda: None)
-        work = partial(_run_builtin, call, tool.source.name, arguments)
+        context = CallContext(self.web, threading.Event())
+        call = RunningCall(on_done, context.stop.set)
+        work = partial(_run_builtin, call, tool.source.name, arguments, context)
         threading.Thread(target=work, name="tool", daemon=True).start()
         return call
 
@@ -134,9 +151,10 @@ class Toolbox:
 
     def builtins(self) -> tuple[BuiltinStatus, ...]:
         """Return all built-in tools."""
-        switched_on = self._settings.builtin_on
+        switched_on, web = self._settings.builtin_on, self.web
         return tuple(
-            BuiltinStatus(spec, spec.name in switched_on) for spec in builtin_tools().specs
+            BuiltinStatus(spec, spec.name in switched_on, spec.missing_setting(web))
+            for spec in builtin_tools().specs
         )
 
     def add(self, *servers: ToolServer) -> None:
@@ -200,12 +218,33 @@ class Toolbox:
         self._settings.set_builtin(builtin_tools().get(name).name, on)
         self._changed()
 
+    @property
+    def web(self) -> WebSettings:
+        """Settings for requests to the web."""
+        return replace(self._settings.web, is_offline=self._is_offline)
+
+    def set_web(self, web: WebSettings) -> None:
+        """Change the settings for requests to the web; offline mode isn't stored.
+
+        Raises:
+            ToolError: An address is invalid, or the settings can't be written.
+        """
+        checked = checked_settings(web)
+        self._is_offline = checked.is_offline
+        if replace(checked, is_offline=False) != self._settings.web:
+            self._settings.set_web(checked)
+        self._changed()
+
     def listen(self, on_change: Callable[[], None]) -> None:
         """Call a function, from any thread, after servers, their states, logs or tools changed."""
         self._listeners.append(on_change)
 
     def close(self) -> None:
         """End all servers and calls, in bounded time."""
+
+    def _host(self, name: str, arguments: str) -> str:
+        """Return the host that a call of a built-in tool reaches; empty for none."""
+        return host_of_call(name, arguments, self.web)
 
     def _change_one(
         self, name: str, change: Callable[[ToolServer], tuple[ToolServer, ...]]
@@ -238,10 +277,10 @@ class Toolbox:
             listener()
 
 
-def _run_builtin(call: RunningCall, name: str, arguments: str) -> None:
+def _run_builtin(call: RunningCall, name: str, arguments: str, context: CallContext) -> None:
     """Run a built-in tool and pass on its result."""
     try:
-        result = run_builtin(name, arguments)
+        result = run_builtin(name, arguments, context)
         bounded = text_result(result.text, is_error=result.is_error, duration_s=result.duration_s)
     except Exception as error:
         log.exception("the tool %s failed", name)

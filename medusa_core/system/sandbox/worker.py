@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from medusa_core.errors import MedusaError
-from medusa_core.system.sandbox.process import Sandbox
+from medusa_core.system.sandbox.process import Sandbox, nothing
 
 log = logging.getLogger(__name__)
 
@@ -78,15 +78,21 @@ class WorkerProcess:
         self._close = weakref.finalize(self, self.sandbox.close)
         self._receive(self.sandbox, _START_S)
 
-    def request(self, message: object, time_s: float) -> dict[str, Any]:
+    def request(
+        self, message: object, time_s: float, while_waiting: Callable[[], None] = nothing
+    ) -> dict[str, Any]:
         """Send a message and return the answer.
+
+        Args:
+            time_s: Timeout in seconds.
+            while_waiting: Called many times a second; its exception is passed on.
 
         Raises:
             MedusaError: The worker took too much time or memory; it is ended.
         """
         assert self.sandbox is not None
         self.sandbox.send(message)
-        return self._receive(self.sandbox, time_s)
+        return self._receive(self.sandbox, time_s, while_waiting)
 
     def close(self) -> None:
         """End the process; a second call does nothing."""
@@ -94,17 +100,20 @@ class WorkerProcess:
         if self._close is not None:
             self._close()
 
-    def _receive(self, sandbox: Sandbox, time_s: float) -> dict[str, Any]:
+    def _receive(
+        self, sandbox: Sandbox, time_s: float, while_waiting: Callable[[], None] = nothing
+    ) -> dict[str, Any]:
         """Receive the answer within limits of time and memory."""
 
-        def check_memory() -> None:
+        def check() -> None:
             """Raise if the worker uses too much memory."""
+            while_waiting()
             if sandbox.resident_bytes() > self._max_resident_bytes:
                 raise self._errors.memory()
 
         answer = None
         try:
-            answer = sandbox.receive(time_s, check_memory)
+            answer = sandbox.receive(time_s, check)
         except TimeoutError:
             raise self._errors.time(time_s) from None
         finally:

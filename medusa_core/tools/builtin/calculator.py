@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from medusa_core.tools.builtin_tool import BuiltinTool
+from medusa_core.tools.builtin_tool import BuiltinTool, CallContext
 
 Number = int | float
 
@@ -122,7 +122,7 @@ def _value(node: ast.expr, depth: int) -> Number:
     return found
 
 
-def _run(arguments: Mapping[str, Any]) -> str:
+def _run(arguments: Mapping[str, Any], _: CallContext) -> str:
     """Return the value of the expression as text."""
     value = evaluate(arguments["expression"])
     return repr(value) if isinstance(value, int) else f"{value:.15g}"

@@ -50,5 +50,5 @@ SPEC = BuiltinTool(
     "Date and time",
     "Tells the present date, time and weekday, in the user's time zone or another one.",
     _SCHEMA,
-    describe_time,
+    lambda arguments, _: describe_time(arguments),
 )

@@ -89,7 +89,7 @@ def test_the_time_is_told_in_any_zone() -> None:
 
 def test_tools_are_described_by_schemas_in_a_stable_order() -> None:
     specs = builtin_tools().specs
-    assert [spec.name for spec in specs] == ["calculate", "date_time"]
+    assert [spec.name for spec in specs] == ["calculate", "date_time", "web_page", "web_search"]
     for spec in specs:
         described = json.loads(spec.tool.as_text)
         assert described["name"] == spec.name
