@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.markdown.bounds import Bounds
+from app.markdown.json_parser import JsonParser
 from app.markdown.model import LINE_BREAK, runs_of
 from app.markdown.parser import MarkdownParser
 from app.theme.fonts import FontScale
@@ -17,10 +18,11 @@ def estimated_text_px(text: str, width_px: int, scale: FontScale) -> int:
     return round(num_lines * scale.px(_LINE_EM) + scale.px(_REST_EM))
 
 
-def rendered_text(source: str) -> str:
-    """Return the displayed text of Markdown without a layout."""
+def rendered_text(source: str, *, is_json: bool = False) -> str:
+    """Return the displayed text of Markdown or JSON without a layout."""
     if len(source) > Bounds().block:
         return source
-    blocks = MarkdownParser().parse(source).blocks
+    parser = JsonParser() if is_json else MarkdownParser()
+    blocks = parser.parse(source).blocks
     lines = ("".join(run.text for run in runs) for block in blocks for runs in runs_of(block))
     return "\n".join(lines).replace(LINE_BREAK, "\n")

@@ -13,6 +13,7 @@ from PySide6.QtGui import QTextDocument
 
 from app.markdown.bounds import Bounds
 from app.markdown.formats import Formats
+from app.markdown.json_parser import JsonParser
 from app.markdown.reader import Reader
 from app.markdown.selection import Copied, Selection, copied, select
 from app.markdown.spans import utf16_length
@@ -52,6 +53,7 @@ class AnswerDocument:
         style: Colours and fonts.
         bounds: Limits of formatting, in total and per call.
         shows_reasoning: Show the reasoning; else the answer without it.
+        is_json: Show JSON as indented code.
 
     Attributes:
         document: The document that is filled.
@@ -66,6 +68,8 @@ class AnswerDocument:
         style: MarkStyle,
         bounds: Bounds | None = None,
         shows_reasoning: bool = False,
+        *,
+        is_json: bool = False,
     ) -> None:
         self.document = document
         self.has_words = False
@@ -74,7 +78,8 @@ class AnswerDocument:
         self.style = style
         self._writer = DocumentWriter(document, content, Formats(self.style))
         self._bounds = bounds or Bounds()
-        self._reader = Reader(self._writer, self._part, bounds=self._bounds)
+        parser = JsonParser() if is_json else None
+        self._reader = Reader(self._writer, self._part, parser, self._bounds)
         self._start = self._num_read = self._revision = 0
 
     @property

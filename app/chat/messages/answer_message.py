@@ -168,9 +168,17 @@ class AnswerMessage(MessageWidget):
         if self.is_populated:
             return "\0".join(one.view.toPlainText() for one in self._views)
         if self._searched is None:
-            texts = (rendered_text(one.content.answer) for one in self.answer.rounds)
+            texts = (
+                rendered_text(one.content.answer, is_json=self._is_json)
+                for one in self.answer.rounds
+            )
             self._searched = "\0".join(texts)
         return self._searched
+
+    @property
+    def _is_json(self) -> bool:
+        """Whether a schema makes the answer JSON."""
+        return bool(self.answer.settings.json_schema)
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
         if not self.is_populated:
@@ -210,7 +218,7 @@ class AnswerMessage(MessageWidget):
         """Add views of rounds that have begun."""
         new = self.answer.rounds[len(self._views) :]
         for one in new:
-            view = RoundView(one, self._appearance)
+            view = RoundView(one, self._appearance, is_json=self._is_json)
             self._views.append(view)
             self._column.insertWidget(self._column.indexOf(self._row), view)
             view.show()  # at once; the layout would show it in the next turn of the event loop

@@ -31,8 +31,21 @@ class RoundView(QWidget):
     """
 
     def __init__(
-        self, round_: Round, appearance: Appearance, parent: QWidget | None = None
+        self,
+        round_: Round,
+        appearance: Appearance,
+        parent: QWidget | None = None,
+        *,
+        is_json: bool = False,
     ) -> None:
+        """Show a round.
+
+        Args:
+            round_: The round.
+            appearance: Theme and sizes.
+            parent: Parent widget.
+            is_json: Whether its text is JSON by the schema of the chat's settings.
+        """
         super().__init__(parent)
         self.round = round_
         self._appearance = appearance
@@ -42,7 +55,7 @@ class RoundView(QWidget):
         self.view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
         round_.content.load_steps()
-        self.document = AnswerDocument(round_.content, rich, self._style())
+        self.document = AnswerDocument(round_.content, rich, self._style(), is_json=is_json)
         self.view.copy_by(self.document.selected)
         self._note = QLabel(QCoreApplication.translate("Chat", PLAIN_NOTE))
         self._note.setObjectName("waiting")

@@ -101,3 +101,17 @@ def test_words_are_found_in_all_rounds(qtbot: QtBot, appearance: Appearance) -> 
     places = [message.highlight("see", number, appearance.theme) for number in range(3)]
     assert all(isinstance(place, QRect) for place in places)
     assert message.highlight("see", 3, appearance.theme) is None
+
+
+def test_an_answer_under_a_schema_is_shown_as_indented_json(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    said = Round("r0", AnswerText.stored('{"a_b_": "*c*"}'), done=DONE)
+    settings = GenerateSettings(json_schema='{"type": "object"}')
+    message = AnswerMessage(Answer([said], settings, model="Fake"), appearance)
+    qtbot.addWidget(message)
+    before = message.searched_text
+    message.populate()
+    assert message.view.toPlainText().strip() == before == '{\n  "a_b_": "*c*"\n}'
+    message.row.copy_button.click()
+    assert QGuiApplication.clipboard().text() == '{"a_b_": "*c*"}'
