@@ -49,14 +49,18 @@ class Approvals:
         self._path = path
         self._always: set[str] = set()
         self._conversations: dict[str, set[str]] = {}
+        self._labels: dict[str, str] = {}
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             if raw["version"] == _VERSION:
                 always = set(map(str, raw["always"]))
-                self._conversations = {
+                conversations = {
                     name: set(map(str, keys)) for name, keys in raw["conversations"].items()
                 }
-                self._always = always  # once the whole file is read
+                labels = raw.get("labels", {}).items()
+                self._labels = {key: str(label) for key, label in labels if key in always}
+                # Once the whole file is read.
+                self._always, self._conversations = always, conversations
         except FileNotFoundError:
             return
         except Exception:
@@ -70,14 +74,26 @@ class Approvals:
             return Approval.CONVERSATION
         return Approval.NONE
 
-    def approve(self, key: str, approval: Approval, conversation_id: str) -> None:
+    def always(self) -> tuple[tuple[str, str], ...]:
+        """Return the keys that are always approved, with their labels, in the labels' order."""
+        found = ((key, self._labels.get(key, "")) for key in self._always)
+        return tuple(sorted(found, key=lambda pair: (pair[1].casefold(), pair[0])))
+
+    def approve(self, key: str, approval: Approval, conversation_id: str, label: str = "") -> None:
         """Store an approval; that of a single call isn't stored.
+
+        Args:
+            key: Key of the call.
+            approval: How long it holds.
+            conversation_id: Conversation of the call.
+            label: The tool, and the host if each has its own approval, for people.
 
         Raises:
             ToolError: The file can't be written; the approval holds until the program ends.
         """
         if approval is Approval.ALWAYS:
             self._always.add(key)
+            self._labels[key] = label
         elif approval is Approval.CONVERSATION:
             self._conversations.setdefault(conversation_id, set()).add(key)
         else:
@@ -91,6 +107,7 @@ class Approvals:
             ToolError: The file can't be written; the approval is gone until the program ends.
         """
         self._always.discard(key)
+        self._labels.pop(key, None)
         for keys in self._conversations.values():
             keys.discard(key)
         self._save()
@@ -109,6 +126,7 @@ class Approvals:
         raw = {
             "version": _VERSION,
             "always": sorted(self._always),
+            "labels": {key: self._labels.get(key, "") for key in sorted(self._always)},
             "conversations": {
                 name: sorted(keys) for name, keys in self._conversations.items() if keys
             },

@@ -56,6 +56,22 @@ def test_approvals_hold_for_a_conversation_or_always(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_approvals_for_all_conversations_are_listed_by_their_labels(tmp_path: Path) -> None:
+    path = tmp_path / "approvals.json"
+    approvals = Approvals(path)
+    approvals.approve("k1", Approval.ALWAYS, "tea", "web page (b.example)")
+    approvals.approve("k2", Approval.ALWAYS, "tea", "calculator")
+    approvals.approve("k3", Approval.CONVERSATION, "tea", "clock")
+    listed = (("k2", "calculator"), ("k1", "web page (b.example)"))
+    assert approvals.always() == Approvals(path).always() == listed
+    approvals.revoke("k1")
+    assert Approvals(path).always() == listed[:1]
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    del raw["labels"]  # as the first version wrote it
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    assert Approvals(path).always() == (("k2", ""),)
+
+
 @pytest.mark.parametrize(
     "text",
     [
