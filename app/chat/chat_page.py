@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.compose.composer import Composer
+from app.chat.compose.tools_button import ToolsButton
 from app.chat.conversation_view import COLUMN_EM, ConversationView
 from app.chat.empty_state import EmptyState
 from app.chat.error_board import ErrorBoard
@@ -58,6 +59,7 @@ class ChatPage(QWidget):
         conversation: The messages.
         errors: Cards of errors.
         composer: Editor of the next prompt.
+        tools_button: Chooses the tools of the conversation.
         strip: Live figures of the decoding steps.
         context_label: Context usage.
 
@@ -87,6 +89,8 @@ class ChatPage(QWidget):
         self.find_bar = FindBar(appearance)
         self.finder = Finder(self.find_bar, self.conversation, appearance)
         self.composer = Composer(state, appearance)
+        self.tools_button = ToolsButton(self.settings_panel.tools, appearance)
+        self.composer.add_button(self.tools_button)
         self.find_bar.closed.connect(self.composer.setFocus)
         self.strip = StepsStrip(appearance)
         self.context_label = ElidedLabel("")
@@ -173,6 +177,8 @@ class ChatPage(QWidget):
         """Offer the drafters and settings of a loaded model."""
         self.settings_panel.offer(loaded)
         self.composer.offer_to(loaded.continues_text)
+        lack = self.tr("This model goes on with texts; it knows no chats and no tools.")
+        self.settings_panel.tools.show_reason(lack if loaded.continues_text else "")
         # How another machine decodes isn't known here.
         self.strip.setVisible(not loaded.is_remote)
         self.header.offer_speed_up(not loaded.is_remote)
@@ -189,7 +195,7 @@ class ChatPage(QWidget):
         for column in self._narrow:
             column.set_width(scale.px(COLUMN_EM), scale.px(1.2))
         parts = (self.header, self.empty, self.find_bar, self.conversation, self.errors)
-        for part in (*parts, self.composer, self.strip, self.settings_panel):
+        for part in (*parts, self.composer, self.tools_button, self.strip, self.settings_panel):
             part.restyle()
         self._fit_panel()
         self._fit_strip()

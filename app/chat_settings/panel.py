@@ -41,6 +41,8 @@ from app.chat_settings.texts import (
     stops_of,
     text_of,
 )
+from app.chat_settings.tool_choice import ToolChoice
+from app.chat_settings.tool_list import ToolList
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
@@ -97,8 +99,9 @@ GROWTH_FORMS = {
     TREE: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Tree"),
 }
 # Names of groups, by which they are found; those of declared settings are marked there.
-SYSTEM, ANSWER_FORM, CONTEXT, TEMPLATE = (
+SYSTEM, TOOLS, ANSWER_FORM, CONTEXT, TEMPLATE = (
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "System prompt"),
+    QT_TRANSLATE_NOOP("ChatSettingsPanel", "Tools"),
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "Form of answers"),
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "Context"),
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "Template"),
@@ -125,6 +128,8 @@ class ChatSettingsPanel(QFrame):
         thinks_box: Switches reasoning; hidden if the model has no switch.
         policy_box: Selects what to cut from a conversation that exceeds the context.
         numbers: Rows of all numeric settings.
+        tools: Tools that the conversation may choose, and those that it has chosen.
+        tool_list: List of the tools.
         schema: JSON schema of the answers.
         template: Preview of the rendered prompt.
 
@@ -171,6 +176,8 @@ class ChatSettingsPanel(QFrame):
             self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
         )
         self.repetition_box = QCheckBox(self.tr("Stop at repetition"))
+        self.tools = ToolChoice(self)
+        self.tool_list = ToolList(self.tools, appearance)
         self.schema = SchemaBox(appearance)
         self.template = TemplatePreview(appearance)
         self._rows: list[SettingRow] = []
@@ -281,7 +288,15 @@ class ChatSettingsPanel(QFrame):
         for row in self._rows:
             row.restyle()
         texts = (self.system_edit, self.stop_edit)
-        for part in (self.presets, self.numbers, *texts, self.schema, self.template, self.race):
+        for part in (
+            self.presets,
+            self.numbers,
+            *texts,
+            self.tool_list,
+            self.schema,
+            self.template,
+            self.race,
+        ):
             part.restyle()
 
     # What changes it ------------------------------------------------------------------------------
@@ -310,6 +325,8 @@ class ChatSettingsPanel(QFrame):
         )
         self.repetition_box.clicked.connect(lambda is_on: self._change(stop_on_repetition=is_on))
         self.seed_box.chosen.connect(lambda: self._change(seed=self.seed_box.seed))
+        self.tools.chosen.connect(lambda ids: self._change(tools=ids))
+        self.tools.changed.connect(self._show_tools)
         self.schema.edited.connect(lambda: self._change(json_schema=self.schema.schema))
         self.numbers.chosen.connect(self.choose_number)
 
@@ -334,9 +351,8 @@ class ChatSettingsPanel(QFrame):
         if stops_of(self.stop_edit.toPlainText()) != settings.stop:
             self.stop_edit.show_text(text_of(settings.stop))
         self.seed_box.show_seed(settings.seed)
-        if settings.json_schema not in ("", self.schema.schema):  # it isn't to be overlooked
-            self.groups[ANSWER_FORM].heading.setChecked(True)
-        self.schema.show_schema(settings.json_schema, has_tools=bool(settings.tools))
+        self.tools.show_chosen(settings.tools)
+        self._show_tools()
         self.repetition_box.setChecked(settings.stop_on_repetition)
         for box, choice in ((self.rule_box, self.rule), (self.drafter_box, self.drafter)):
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
@@ -364,6 +380,13 @@ class ChatSettingsPanel(QFrame):
         )
         self._seed_row.set_disabled_reason(lack)
         self._seed_row.mark_changed(settings.seed != default.seed)
+
+    def _show_tools(self) -> None:
+        schema = self._settings.json_schema
+        self.groups[TOOLS].setVisible(self.tools.is_available)
+        if schema not in ("", self.schema.schema):  # it isn't to be overlooked
+            self.groups[ANSWER_FORM].heading.setChecked(True)
+        self.schema.show_schema(schema, has_tools=bool(self.tools.texts))
 
     # How it looks ---------------------------------------------------------------------------------
 
@@ -416,6 +439,7 @@ class ChatSettingsPanel(QFrame):
         self._add_group(Kind.SAMPLING.value, sampling)
         length = (*number_rows(Kind.LENGTH), self.stop_edit, self.repetition_box)
         self._add_group(Kind.LENGTH.value, length)
+        self._add_group(TOOLS, (self.tool_list,))
         self._add_group(ANSWER_FORM, (self.schema,), is_open=False)
         speed_up = (
             *(self.drafter_box, self.race, self.measure, self.growth_box),

@@ -234,6 +234,10 @@ class Composer(QFrame):
         if models:
             self.model_attached.emit(models[0])
 
+    def add_button(self, button: QToolButton) -> None:
+        """Add a button after the one that attaches files."""
+        self._row.insertWidget(1, button, 0, Qt.AlignmentFlag.AlignBottom)
+
     def quote(self, text: str) -> None:
         """Append a quotation to the draft."""
         quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))

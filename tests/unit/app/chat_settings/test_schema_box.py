@@ -4,6 +4,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.chat_settings.panel import ANSWER_FORM, ChatSettingsPanel
+from app.chat_settings.tool_choice import ToolOffer
 from app.theme.appearance import Appearance
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import MOST_SCHEMA_CHARS, ChatSettings
@@ -47,6 +48,8 @@ def test_the_group_of_a_chat_with_a_schema_opens_and_says_when_tools_come_first(
     panel.show_settings(ChatSettings(json_schema=SCHEMA, tools=("builtin/calculate",)))
     assert panel.groups[ANSWER_FORM].is_open
     assert panel.schema.edit.toPlainText() == SCHEMA
+    assert panel.schema.note.isHidden(), "no such tool is there"
+    panel.tools.offer([ToolOffer("builtin/calculate", "Calculator", text="{}")])
     assert "tools first" in panel.schema.note.text()
     panel.show_settings(ChatSettings())
     assert panel.schema.edit.toPlainText() == ""

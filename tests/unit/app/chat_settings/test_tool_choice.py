@@ -1,0 +1,125 @@
+"""Tools of a conversation in the panel and in the composer's menu."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.compose.tools_button import ToolsButton
+from app.chat_settings.panel import TOOLS, ChatSettingsPanel
+from app.chat_settings.tool_choice import ToolOffer
+from app.theme.appearance import Appearance
+from medusa_core.chats.presets import Presets
+from medusa_core.chats.settings import ChatSettings
+
+CLOCK = ToolOffer("builtin/clock", "Clock", "Tells the time.", '{"name": "clock"}')
+FILES = ToolOffer("files/read", "files · read & write", "Reads a file.", '{"name": "read"}')
+
+
+@pytest.fixture
+def panel(qtbot: QtBot, appearance: Appearance) -> ChatSettingsPanel:
+    panel = ChatSettingsPanel(appearance, Presets(None), lambda: 7)
+    qtbot.addWidget(panel)
+    return panel
+
+
+@pytest.fixture
+def button(qtbot: QtBot, panel: ChatSettingsPanel, appearance: Appearance) -> ToolsButton:
+    button = ToolsButton(panel.tools, appearance)
+    qtbot.addWidget(button)
+    return button
+
+
+def entries(button: ToolsButton) -> list[tuple[str, bool, bool]]:
+    """Text, mark and whether it can be clicked, of each entry of the menu."""
+    button.checks.aboutToShow.emit()
+    found = (entry for entry in button.checks.actions() if not entry.isSeparator())
+    return [(entry.text(), entry.isChecked(), entry.isEnabled()) for entry in found]
+
+
+def test_without_a_toolbox_nothing_is_shown(panel: ChatSettingsPanel, button: ToolsButton) -> None:
+    assert panel.groups[TOOLS].isHidden()
+    assert button.isHidden()
+    panel.tools.offer(())
+    assert not panel.groups[TOOLS].isHidden()
+    assert "switched on" in panel.tool_list.summary.text()
+    assert entries(button)[0] == ("No tools are switched on yet.", False, False)
+    assert entries(button)[-1] == ("Manage tools…", False, True)
+
+
+def test_chosen_tools_are_settings_in_an_order_that_clicks_do_not_change(
+    panel: ChatSettingsPanel, button: ToolsButton
+) -> None:
+    panel.tools.offer((CLOCK, FILES))
+    panel.tool_list.boxes[FILES.id].click()
+    panel.tool_list.boxes[CLOCK.id].click()
+    assert panel.settings().tools == (CLOCK.id, FILES.id)
+    assert panel.tools.texts == (CLOCK.text, FILES.text)
+    assert button.text() == "2"
+    assert entries(button)[:2] == [
+        ("Clock", True, True),
+        ("files · read && write", True, True),
+    ]
+    button.checks.actions()[0].trigger()
+    assert panel.settings().tools == (FILES.id,)
+    assert not panel.tool_list.boxes[CLOCK.id].isChecked()
+
+
+def test_a_missing_tool_is_marked_and_can_only_be_left_out(
+    panel: ChatSettingsPanel, button: ToolsButton
+) -> None:
+    panel.tools.offer((CLOCK,))
+    panel.show_settings(ChatSettings(tools=("files/read", CLOCK.id)))
+    assert panel.tools.texts == (CLOCK.text,)
+    assert panel.tools.num_chosen == 1
+    assert entries(button)[1] == ("files/read (missing)", True, True)
+    panel.tool_list.boxes[CLOCK.id].click()
+    assert panel.settings().tools == ("files/read",), "it may come back"
+    panel.tool_list.boxes["files/read"].click()
+    assert panel.settings().tools == ()
+    assert "files/read" not in panel.tool_list.boxes
+
+
+def test_the_cost_of_the_tools_is_shown(panel: ChatSettingsPanel, button: ToolsButton) -> None:
+    panel.tools.offer((CLOCK, FILES))
+    panel.show_settings(ChatSettings(tools=(CLOCK.id, FILES.id)))
+    panel.tools.show_tokens(1234)
+    words = "2 tool(s), about 1,234 tokens of each prompt"
+    assert panel.tool_list.summary.text() == words
+    assert button.accessibleDescription() == words
+
+
+def test_a_model_without_tools_says_so_and_uses_none(
+    panel: ChatSettingsPanel, button: ToolsButton
+) -> None:
+    panel.tools.offer((CLOCK, FILES))
+    panel.show_settings(ChatSettings(tools=(CLOCK.id,)))
+    panel.tools.show_reason("It can't.")
+    assert panel.tools.texts == ()
+    assert panel.tool_list.summary.text() == "It can't."
+    assert not panel.tool_list.boxes[FILES.id].isEnabled()
+    assert entries(button)[0] == ("It can't.", False, False)
+    assert panel.settings().tools == (CLOCK.id,), "the choice stays for other models"
+
+
+def test_the_menu_stays_open_while_tools_are_checked(
+    qtbot: QtBot, panel: ChatSettingsPanel, button: ToolsButton
+) -> None:
+    panel.tools.offer((CLOCK, FILES))
+    menu = button.checks
+    menu.popup(menu.pos())
+    qtbot.waitExposed(menu)
+    for entry in menu.actions()[:2]:
+        QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(entry).center())
+    assert panel.settings().tools == (CLOCK.id, FILES.id)
+    menu.setActiveAction(menu.actions()[0])
+    QTest.keyClick(menu, Qt.Key.Key_Space)
+    assert panel.settings().tools == (FILES.id,)
+    assert [entry.isChecked() for entry in menu.actions()[:2]] == [False, True]
+    assert menu.isVisible()
+    with qtbot.waitSignal(panel.tools.manage_requested):
+        menu.setActiveAction(menu.actions()[-1])
+        QTest.keyClick(menu, Qt.Key.Key_Return)
+    assert not menu.isVisible()
