@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from medusa_core.i18n import tr
 
+SEPARATOR = " › "  # of headings
 # 200 to 300 tokens of most languages.
 _MOST_CHARS = 1000
 _FEW_CHARS = 200
@@ -59,7 +60,12 @@ def divide(sections: Iterable[Section]) -> Iterator[Chunk]:
         if not section.text.strip():
             continue
         if waiting is not None and _length(waiting.text) + _length(section.text) <= _MOST_CHARS:
-            section = waiting._replace(text=f"{waiting.text}\n\n{section.text}")
+            # The text below a heading is followed by a heading below it.
+            above = waiting.heading and waiting.heading + SEPARATOR
+            place = section if section.heading.startswith(above) else waiting
+            section = place._replace(
+                text=f"{waiting.text}\n\n{section.text}", first_line=waiting.first_line
+            )
         elif waiting is not None:
             yield from _pieces(waiting)
         waiting = section

@@ -6,12 +6,12 @@ from types import TracebackType
 from typing import NamedTuple
 
 from medusa_core.documents.chunks import Chunk
+from medusa_core.documents.sections import MOST_CHARS
 from medusa_core.documents.worker import MEMORY_BYTES
 from medusa_core.errors import AttachmentError
 from medusa_core.i18n import text_from_json, tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 
-MOST_CHARS = 8_000_000
 _MOST_S = 120.0
 _MODULE = "medusa_core.documents.worker"
 _MOST_LINE_CHARS = 12 * MOST_CHARS  # JSON escapes a character outside the BMP as 12

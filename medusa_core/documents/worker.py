@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from medusa_core.chats.attachments.decoding import decoded
-from medusa_core.documents.chunks import Section, divide
+from medusa_core.documents.chunks import divide
+from medusa_core.documents.sections import sections_of
 from medusa_core.errors import AttachmentError
 from medusa_core.i18n import text_to_json, tr
 from medusa_core.system.sandbox.channel import limit_process, open_channel
@@ -58,25 +58,13 @@ def read(path: Path, digest: str) -> dict[str, Any]:
         if found == digest:
             return {"digest": found}
         file.seek(0)
-        chunks = list(divide([Section(_text_of(file.read()))]))
+        chunks = list(divide(sections_of(path.name, file)))
     if not chunks:
         raise AttachmentError("It holds no text.")
     return {
         "digest": found,
         "chunks": [(text_to_json(place), heading, text) for place, heading, text in chunks],
     }
-
-
-def _text_of(data: bytes) -> str:
-    """Decode a text file.
-
-    Raises:
-        AttachmentError: It isn't text.
-    """
-    try:
-        return decoded(data)
-    except AttachmentError as error:
-        raise AttachmentError("It isn't text.", is_skipped=True) from error
 
 
 def _check_place(path: Path, file: BinaryIO) -> None:

@@ -84,6 +84,7 @@ class EmbeddingRun:
         *,
         dimensions: int = 0,
         purpose: Purpose = Purpose.ANY,
+        truncates: bool = False,
     ) -> None:
         """Prepare to embed.
 
@@ -93,6 +94,7 @@ class EmbeddingRun:
             token_ids: Texts as token ids, instead of `texts`; nothing is added to them.
             dimensions: Dimensions of the vectors; 0 for all.
             purpose: Purpose of the texts, whose prefix is added.
+            truncates: Whether to embed the begin of texts that are too long.
 
         Raises:
             RequestError: The model has no such dimensions, there is no text, or one is empty or
@@ -101,7 +103,7 @@ class EmbeddingRun:
         _check_dimensions(embedder, dimensions)
         prefix = embedder.conventions.prefix(purpose)
         self._texts = [prefix + text for text in texts]
-        self._embedder, self._dimensions = embedder, dimensions
+        self._embedder, self._dimensions, self._truncates = embedder, dimensions, truncates
         self._queue: list[Sequence[int]] = []
         self._num_encoded = 0
         self._total = len(texts) or len(token_ids)
@@ -112,7 +114,7 @@ class EmbeddingRun:
         for index, text in enumerate(texts):
             if not text:
                 raise RequestError(tr("Text {0} is empty.", index + 1), "Leave it out.")
-            if len(text) > embedder.context_tokens * _CHARS_PER_TOKEN:
+            if len(text) > embedder.context_tokens * _CHARS_PER_TOKEN and not truncates:
                 raise _too_long(index, len(text) // _CHARS_PER_TOKEN, embedder)
         self.vectors: list[Vector] = []
         self.num_tokens: list[int] = []
@@ -150,8 +152,17 @@ class EmbeddingRun:
         ):
             index, text = self._num_encoded, self._texts[self._num_encoded]
             self._num_encoded += 1
-            self._append(index, self._embedder.encode(text))
+            encode = self._truncated if self._truncates else self._embedder.encode
+            self._append(index, encode(text))
             rows += len(self._queue[-1])
+
+    def _truncated(self, text: str) -> list[int]:
+        """Tokenize the begin of a text that fits, since special tokens may end a text."""
+        most = self._embedder.context_tokens
+        text = text[: most * _CHARS_PER_TOKEN]
+        while len(ids := self._embedder.encode(text)) > most and len(text) > 1:
+            text = text[: min(len(text) - 1, len(text) * most // len(ids))] or text[:1]
+        return ids
 
     def _append(self, index: int, token_ids: Sequence[int]) -> None:
         """Queue a text; refuse one that can't be embedded."""

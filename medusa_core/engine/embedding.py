@@ -200,6 +200,7 @@ class Embedding:
                 command.token_ids,
                 dimensions=command.dimensions,
                 purpose=command.purpose,
+                truncates=command.truncates,
             )
         job.run.advance(max_rows or MOST_ROWS)
         if job.run.is_done:

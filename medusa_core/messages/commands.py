@@ -203,6 +203,7 @@ class Embed(Message):
         dimensions: Dimensions of the vectors; 0 for all.
         purpose: Purpose of the texts, whose prefix is added; queries overtake other texts.
         device: Torch device name; empty for the best there is.
+        truncates: Whether to embed the begin of texts that exceed the context, instead of failing.
     """
 
     model_dir: Path
@@ -211,6 +212,7 @@ class Embed(Message):
     dimensions: int = 0
     purpose: Purpose = Purpose.ANY
     device: str = ""
+    truncates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

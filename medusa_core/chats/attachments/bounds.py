@@ -10,17 +10,17 @@ MOST_CHARS = 2_000_000  # four times the longest contexts
 MOST_XML_BYTES = 64 << 20
 
 
-def check_length(num_chars: int) -> None:
+def check_length(num_chars: int, most_chars: int = MOST_CHARS) -> None:
     """Check the length of a text.
 
     Raises:
-        AttachmentError: The text exceeds the context of any model.
+        AttachmentError: The text exceeds a limit.
     """
-    if num_chars > MOST_CHARS:
+    if num_chars > most_chars:
         raise AttachmentError(
             tr(
                 "This file holds more than {0:,} characters; no model here reads so much.",
-                MOST_CHARS,
+                most_chars,
             ),
             "Attach the part that matters.",
         )

@@ -48,6 +48,10 @@ def test_the_files_limit_the_length(tmp_path: Path) -> None:
     assert run.num_tokens == [48]
     with pytest.raises(RequestError, match="reads at most 48"):
         EmbeddingRun(embedder, ("cat " * 47,)).advance()
+    cut = EmbeddingRun(embedder, ("cat " * 5000,), truncates=True)
+    cut.advance()
+    assert cut.num_tokens == run.num_tokens
+    assert np.array_equal(cut.vectors[0], run.vectors[0])
 
 
 def test_an_incomplete_encoder_is_refused(tmp_path: Path) -> None:

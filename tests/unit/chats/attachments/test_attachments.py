@@ -1,6 +1,5 @@
 """Files that go with a prompt: what is read of them, and what is refused."""
 
-import io
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,38 +16,7 @@ from medusa_core.chats.attachments.reader import read_attachment
 from medusa_core.chats.conversation import Conversation
 from medusa_core.errors import AttachmentError
 from medusa_core.messages import GenerateSettings
-
-_W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-
-
-def docx_of(body: str, path: Path) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/document.xml", f"<w:document {_W}>{body}</w:document>")
-    return path
-
-
-def pdf_of(stream: bytes, path: Path, filters: bytes = b"", table: bytes = b"") -> Path:
-    """A page with this content, and a font with this table of characters."""
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
-        b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), filters, stream),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding"
-        + (b" /ToUnicode 6 0 R >>" if table else b" >>"),
-        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(table), table),
-    ]
-    out, places = io.BytesIO(), []
-    out.write(b"%PDF-1.4\n")
-    for number, body in enumerate(objects, 1):
-        places.append(out.tell())
-        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
-    start = out.tell()
-    out.write(b"xref\n0 7\n0000000000 65535 f \n")
-    out.writelines(b"%010d 00000 n \n" % place for place in places)
-    out.write(b"trailer << /Size 7 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % start)
-    path.write_bytes(out.getvalue())
-    return path
+from tests.support.office_files import docx_of, pdf_of
 
 
 @pytest.mark.parametrize(
