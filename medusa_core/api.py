@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.datastore.folder import forget_answers, forget_deleted_conversations
     from medusa_core.models.lora.adapter_shape import AdapterShape
+    from medusa_core.models.text.answer_form import ChatForm, chat_form
     from medusa_core.models.text.schema_check import check_json_schema
     from medusa_core.remote.address import endpoint_url, is_readable_by_others
     from medusa_core.remote.connecting import (
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
         without_home,
     )
     from medusa_core.tools.approvals import Approvals
+    from medusa_core.tools.call_loop import CallLoop
     from medusa_core.tools.offered_tool import OfferedTool
     from medusa_core.tools.results import RunningCall
     from medusa_core.tools.servers import ToolServer, import_servers

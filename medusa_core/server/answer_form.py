@@ -6,22 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from medusa_core.messages import (
-    DESCRIBED_JSON,
-    THINK_TAGS,
     ChatMessage,
     GenerateSettings,
     ModelLoaded,
     ToolCallFormat,
 )
+from medusa_core.models.text.answer_form import (
+    call_markers,
+    prompt_messages,
+    reasoning_state,
+    tool_call_format,
+)
+from medusa_core.models.text.answer_grammar import (
+    AnswerRules,
+    ToolMode,
+    answer_grammar,
+)
 from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
 from medusa_core.models.text.template_messages import without_tools
-from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
-from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.api_error import ApiError, bad_request
-from medusa_core.server.chat import ChatRequest, ToolMode
+from medusa_core.server.chat import ChatRequest
 from medusa_core.server.limits import Limits
 
-_MIN_MARKER_CHARS = 3  # some vocabularies have single letters as special tokens
 _MAX_TOKEN_CHARS = 16  # average of a text; prose has 4
 
 
@@ -63,18 +69,13 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     tool_format = tool_call_format(facts) if has_tools(request) else None
     if request.grammar and tool_format is not None:
         raise bad_request("A grammar and `tools` can't be combined: send one of them.", "grammar")
-    markers = _markers(facts, tool_format)
-    begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
-    may_think = _may_think(facts, settings)
-    reasoning_state = ReasoningState.POSSIBLE if may_think else ReasoningState.NONE
-    if begins_inside:
-        reasoning_state = ReasoningState.BEGUN
+    markers = call_markers(facts, tool_format)
     rules = AnswerRules(
         tool_format=tool_format,
         tools=request.tools,
         choice=request.tool_choice,
         schema=request.schema,
-        reasoning_state=reasoning_state,
+        reasoning_state=reasoning_state(facts, settings, is_chat=not request.prompt_ids),
         reasoning=facts.reasoning,
         grammar=request.grammar,
         marker_ids={name: token_id for token_id, name in markers.items()},
@@ -132,53 +133,7 @@ def check_text_length(
         )
 
 
-def prompt_messages(
-    messages: tuple[ChatMessage, ...],
-    tools: tuple[str, ...],
-    tool_format: ToolCallFormat,
-    is_parallel: bool = True,
-) -> tuple[tuple[ChatMessage, ...], tuple[str, ...]]:
-    """Return the messages and the functions for the chat template.
-
-    If the template can't describe functions, a system message does.
-
-    Args:
-        tools: Functions that may be called.
-        tool_format: Format of tool calls.
-        is_parallel: Whether one answer may have several calls.
-    """
-    if not tools or tool_format.is_described:
-        return messages, tools
-    return with_described_tools(messages, tools, tool_format, is_parallel), ()
-
-
-def tool_call_format(facts: ModelLoaded | None) -> ToolCallFormat:
-    """Return the format of a model's calls, without the token that ends an answer."""
-    if facts is None:
-        return DESCRIBED_JSON
-    ends = {name for token_id, name in facts.special_tokens if token_id in facts.end_ids}
-    return facts.tool_calls.without_end(frozenset(ends))
-
-
 def has_tools(request: ChatRequest) -> bool:
     """Return whether the answer may call functions."""
     is_allowed = request.tool_choice.mode is not ToolMode.NONE
     return bool(request.tools) and is_allowed and not request.prompt_ids
-
-
-def _may_think(facts: ModelLoaded, settings: GenerateSettings) -> bool:
-    """Return whether an answer may begin with reasoning whose start tag isn't in the prompt."""
-    # A vocabulary with <think> tokens isn't enough: models without reasoning share it.
-    start = facts.reasoning.start
-    is_shown = bool(start) and (start != THINK_TAGS.start or start in facts.chat_template)
-    return is_shown and not (settings.thinks is False and facts.thinking.can_switch)
-
-
-def _markers(facts: ModelLoaded, tool_format: ToolCallFormat | None) -> Mapping[int, str]:
-    """Return the special tokens that occur in the markers of calls."""
-    texts = () if tool_format is None else tool_format.texts
-    return {
-        token_id: name
-        for token_id, name in facts.special_tokens
-        if len(name) >= _MIN_MARKER_CHARS and any(name in text for text in texts)
-    }

@@ -14,28 +14,7 @@ from medusa_core.messages import (
     TokenLogprob,
     ToolCall,
 )
-
-
-class ToolMode(str, Enum):
-    """Whether the model may call functions."""
-
-    AUTO = "auto"
-    NONE = "none"
-    REQUIRED = "required"
-
-
-class ToolChoice(NamedTuple):
-    """Which functions may be called.
-
-    Attributes:
-        mode: Whether functions may or must be called.
-        name: The only function that may be called; empty for any.
-        is_parallel: Whether one answer may have several calls.
-    """
-
-    mode: ToolMode = ToolMode.AUTO
-    name: str = ""
-    is_parallel: bool = True
+from medusa_core.models.text.answer_grammar import ToolChoice
 
 
 @dataclass(frozen=True, slots=True)

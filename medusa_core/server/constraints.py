@@ -20,7 +20,6 @@ from medusa_core.server.records import Flag, Record, refusal
 _MOST_CHARS = 1 << 16
 _MOST_CHOICES = 1000
 # Strings and regular expressions stay as they are where a rule is renamed.
-_START = re.compile(r'"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)*/|\bstart\b')
 
 
 def _json_schema(value: Any) -> Any:
@@ -136,18 +135,6 @@ def read_constraint(record: ConstraintRecord, response_schema: str = "") -> Cons
         first, second, *_ = found
         raise bad_request(f"`{first}` and `{second}` both constrain the answer; send one.", second)
     return next(iter(found.values()), Constraint())
-
-
-def as_rule(grammar: str, name: str) -> str:
-    """Rename the rule `start` of a Lark grammar, so that it can be part of a larger one.
-
-    Args:
-        name: New name of the rule.
-    """
-    lines = [line for line in grammar.splitlines() if not line.lstrip().startswith("%llguidance")]
-    return _START.sub(
-        lambda found: name if found.group() == "start" else found.group(), "\n".join(lines)
-    )
 
 
 def _schema_text(schema: dict[str, Any] | bool | str, field: str) -> str:

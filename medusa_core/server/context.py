@@ -20,7 +20,8 @@ from medusa_core.messages import (
     Tokenize,
     Tokenized,
 )
-from medusa_core.server.answer_form import check_text_length, prompt_messages, tool_call_format
+from medusa_core.models.text.answer_form import prompt_messages, tool_call_format
+from medusa_core.server.answer_form import check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import api_error_of, bad_request

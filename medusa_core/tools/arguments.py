@@ -42,8 +42,9 @@ def _problem(value: Any, schema: Any, name: str, num_levels: int) -> str:
     if not isinstance(schema, dict) or not num_levels:
         return ""
     types = schema.get("type")
-    names = types if isinstance(types, list) else [types]
-    are_known = bool(names) and all(isinstance(one, str) and one in _TYPES for one in names)
+    listed = types if isinstance(types, list) else [types]
+    names = [one for one in listed if isinstance(one, str) and one in _TYPES]
+    are_known = bool(names) and len(names) == len(listed)
     if are_known and not any(_has_type(value, one) for one in names):
         return f"{name}: expected {' or '.join(names)}, got {_type_name(value)}."
     choices = schema.get("enum")

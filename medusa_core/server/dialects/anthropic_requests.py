@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, Tag, model_validator
 
 from medusa_core.messages import ChatMessage, Role, ToolCall
+from medusa_core.models.text.answer_grammar import ToolChoice, ToolMode
 from medusa_core.server.api_error import bad_request
-from medusa_core.server.chat import ChatRequest, ToolChoice, ToolMode
+from medusa_core.server.chat import ChatRequest
 from medusa_core.server.dialects.anthropic_blocks import (
     AnswerContent,
     ToolResultBlock,

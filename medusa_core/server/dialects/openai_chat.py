@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from medusa_core.chats.tool_calls.events import CallDelta, CallStarted
-from medusa_core.server.chat import Answer, AnswerEnd, AnswerPart, ChatRequest, ToolMode
+from medusa_core.models.text.answer_grammar import ToolMode
+from medusa_core.server.chat import Answer, AnswerEnd, AnswerPart, ChatRequest
 from medusa_core.server.constraints import ConstraintRecord, read_constraint
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from medusa_core.messages import ChatMessage, Role, ToolCall
+from medusa_core.models.text.answer_grammar import ToolChoice, ToolMode
 from medusa_core.server.api_error import bad_request
-from medusa_core.server.chat import ToolChoice, ToolMode
 from medusa_core.server.json_schema import ANY_OBJECT, schema_text
 from medusa_core.server.offered_tools import MOST_TOOLS, OfferedTools, Tool, read_tools
 from medusa_core.server.records import Flag, Record, by_type, refusal

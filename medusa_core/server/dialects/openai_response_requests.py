@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from medusa_core.messages import ChatMessage, Overflow, Role, ToolCall
+from medusa_core.models.text.answer_grammar import ToolMode
 from medusa_core.server.api_error import bad_request
-from medusa_core.server.chat import ChatRequest, ToolMode
+from medusa_core.server.chat import ChatRequest
 from medusa_core.server.dialects.openai_messages import (
     MOST_MESSAGES,
     Content,

@@ -9,11 +9,16 @@ import pytest
 
 from medusa_core.errors import TemplateError
 from medusa_core.messages import ChatMessage, Role, ToolCall, ToolCallFormat
+from medusa_core.models.text.answer_grammar import (
+    AnswerRules,
+    ReasoningState,
+    ToolChoice,
+    ToolMode,
+    answer_grammar,
+)
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.models.text.tool_calls.comparing import header_length, num_turn_end
 from medusa_core.models.text.tool_calls.round_trip import check_round_trip
-from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
-from medusa_core.server.chat import ToolChoice, ToolMode
 from tests.conftest import MISSING
 from tests.support.server.grammar_checks import matches
 from tests.tools import llama_cpp_files

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from medusa_core.messages import Role
+from medusa_core.models.text.answer_grammar import ToolMode
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.chat import ChatRequest, ToolMode
+from medusa_core.server.chat import ChatRequest
 from medusa_core.server.dialects.anthropic_requests import (
     CountBody,
     MessagesBody,

@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
+from medusa_core.models.text.answer_grammar import as_rule
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.constraints import (
-    Constraint,
-    ConstraintRecord,
-    as_rule,
-    read_constraint,
-)
+from medusa_core.server.constraints import Constraint, ConstraintRecord, read_constraint
 from medusa_core.server.records import validate
 from tests.support.server.served import Served
 

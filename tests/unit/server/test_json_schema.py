@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 
 from medusa_core.messages import THINK_TAGS, ReasoningFormat
+from medusa_core.models.text.answer_grammar import (
+    AnswerRules,
+    ReasoningState,
+    ToolChoice,
+    answer_grammar,
+)
 from medusa_core.models.text.schema_check import MOST_BYTES, MOST_DEPTH
 from medusa_core.models.text.schema_keywords import enforced_schema
-from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.api_error import ApiError
-from medusa_core.server.chat import ToolChoice
 from medusa_core.server.json_schema import (
     ANY_OBJECT,
     check_schema,

@@ -23,18 +23,18 @@ from medusa_core.messages import (
     ToolCall,
 )
 from medusa_core.messages.tool_calls import ArgumentStyle
+from medusa_core.models.text.answer_grammar import (
+    AnswerRules,
+    ReasoningState,
+    ToolChoice,
+    ToolMode,
+    answer_grammar,
+)
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tool_calls.raw_strings import string_expression
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
-from medusa_core.server.answer_grammar import AnswerRules, ReasoningState, answer_grammar
 from medusa_core.server.answer_reader import AnswerReader
-from medusa_core.server.chat import (
-    AnswerEnd,
-    Finish,
-    TextDelta,
-    ToolChoice,
-    ToolMode,
-)
+from medusa_core.server.chat import AnswerEnd, Finish, TextDelta
 from medusa_core.server.dialects.openai_messages import ToolFields
 from medusa_core.server.records import validate
 from medusa_core.server.session_pool import SessionPool

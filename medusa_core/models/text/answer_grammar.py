@@ -13,11 +13,32 @@ from medusa_core.messages.tool_calls import ToolCallFormat
 from medusa_core.models.text.schema_rules import json_rule
 from medusa_core.models.text.tool_calls.grammar import ToolCallGrammar
 from medusa_core.models.text.tool_calls.raw_strings import text_pattern
-from medusa_core.server.chat import ToolChoice, ToolMode
-from medusa_core.server.constraints import as_rule
 
 _ANY = r"/(.|\n)*/"
+_START = re.compile(r'"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)*/|\bstart\b')
 _GAP = r"GAP: /[ \n]{0,4}/"
+
+
+class ToolMode(str, Enum):
+    """Whether the model may call functions."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+
+
+class ToolChoice(NamedTuple):
+    """Which functions may be called.
+
+    Attributes:
+        mode: Whether functions may or must be called.
+        name: The only function that may be called; empty for any.
+        is_parallel: Whether one answer may have several calls.
+    """
+
+    mode: ToolMode = ToolMode.AUTO
+    name: str = ""
+    is_parallel: bool = True
 
 
 class ReasoningState(Enum):
@@ -208,3 +229,15 @@ def _parts_rule(parts: Sequence[tuple[str, int | None]]) -> str:
 def _literal(text: str) -> str:
     """Return a Lark string literal; empty for an empty text."""
     return json.dumps(text, ensure_ascii=False) if text else ""
+
+
+def as_rule(grammar: str, name: str) -> str:
+    """Rename the rule `start` of a Lark grammar, so that it can be part of a larger one.
+
+    Args:
+        name: New name of the rule.
+    """
+    lines = [line for line in grammar.splitlines() if not line.lstrip().startswith("%llguidance")]
+    return _START.sub(
+        lambda found: name if found.group() == "start" else found.group(), "\n".join(lines)
+    )
