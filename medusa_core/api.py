@@ -160,7 +160,8 @@ if TYPE_CHECKING:
     from medusa_core.tools.offered_tool import OfferedTool
     from medusa_core.tools.results import RunningCall
     from medusa_core.tools.servers import ToolServer, import_servers
-    from medusa_core.tools.toolbox import BuiltinStatus, ServerState, ServerStatus, Toolbox
+    from medusa_core.tools.status import ServerState
+    from medusa_core.tools.toolbox import BuiltinStatus, ServerStatus, Toolbox
     from medusa_core.tools.web.settings import WebSettings
 
 EventSink = Callable[[messages.Event], None]

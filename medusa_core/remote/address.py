@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
+from medusa_core.system.loopback import is_loopback_url
 
 _SCHEMES = ("http", "https")
 _ROUTES = ("/chat/completions", "/completions", "/models", "/responses")  # often pasted, too
@@ -55,15 +56,6 @@ def endpoint_url(text: str) -> str:
 def host_of_url(url: str) -> str:
     """Return host and port of a URL, the default name of an endpoint."""
     return urlsplit(url).netloc
-
-
-def is_loopback_url(url: str) -> bool:
-    """Return whether a URL is on this computer."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def is_readable_by_others(url: str) -> bool:

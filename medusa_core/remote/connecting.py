@@ -8,9 +8,10 @@ from dataclasses import replace
 from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.remote.connection import EndpointConnection
 from medusa_core.remote.endpoints import Endpoint, Endpoints
-from medusa_core.remote.keys import KeyStore, saved_key
+from medusa_core.remote.keys import saved_key
 from medusa_core.remote.offered import OfferedModel, offered_models
 from medusa_core.remote.refusals import offline_error
+from medusa_core.system.key_store import KeyStore
 
 
 def connect_endpoint(

@@ -14,7 +14,6 @@ import httpx2
 
 from medusa_core.errors import EndpointError
 from medusa_core.i18n import tr
-from medusa_core.remote.address import is_loopback_url
 from medusa_core.remote.refusals import (
     broken_off,
     no_connection,
@@ -22,6 +21,7 @@ from medusa_core.remote.refusals import (
     unreadable_answer,
     untrusted,
 )
+from medusa_core.system.loopback import is_loopback_url
 
 _OK, _NO_SUCCESS = 200, 300
 _MOST_REFUSAL_BYTES = 64 << 10

@@ -25,24 +25,37 @@ def text_result(text: str, *, is_error: bool = False, duration_s: float = 0.0) -
 class RunningCall:
     """A call that runs; it has exactly one result."""
 
-    def __init__(self, on_done: Callable[[ToolResult], None], stop: Callable[[], None]) -> None:
+    def __init__(
+        self, on_done: Callable[[ToolResult], None], stop: Callable[[], object] | None = None
+    ) -> None:
         """Prepare a call.
 
         Args:
             on_done: Called once with the result, in the thread that has it.
-            stop: Ends the tool's work, from any thread; returns at once.
+            stop: Ends the tool's work, from any thread and at once; None until `on_cancel` sets it.
         """
         self._on_done = on_done
-        self._stop = stop
         self._lock = threading.Lock()
         self._is_done = False
+        self._is_cancelled = False
+        self._stop = stop
 
     def cancel(self) -> None:
         """Stop the call; its result is then an error that says so."""
-        self._stop()
-        stopped = text_result("The user stopped this call.", is_error=True)
-        # The caller may hold locks, or be the window's thread: results come from another one.
-        threading.Thread(target=self.finish, args=(stopped,), name="tool", daemon=True).start()
+        with self._lock:
+            self._is_cancelled = True
+            stop = self._stop
+        if stop is not None:
+            stop()
+        self.finish_soon(text_result("The user stopped this call.", is_error=True))
+
+    def on_cancel(self, stop: Callable[[], object]) -> None:
+        """Set what ends the tool's work, from any thread and at once."""
+        with self._lock:
+            self._stop = stop
+            is_late = self._is_cancelled
+        if is_late:
+            stop()
 
     def finish(self, result: ToolResult) -> None:
         """Pass on the result, unless the call already has one."""
@@ -51,3 +64,7 @@ class RunningCall:
                 return
             self._is_done = True
         self._on_done(result)
+
+    def finish_soon(self, result: ToolResult) -> None:
+        """Pass on the result in another thread: the caller may hold locks, or be the window's."""
+        threading.Thread(target=self.finish, args=(result,), name="tool", daemon=True).start()

@@ -16,8 +16,9 @@ from medusa_core.system.files.atomic_file import replace_file
 from medusa_core.system.files.disk_errors import disk_errors
 
 _KEY = "mcpServers"
-_FIELDS = frozenset(("command", "args", "env", "cwd", "url", "headers", "disabled"))
+_FIELDS = frozenset(("command", "args", "env", "cwd", "url", "headers", "timeout_s", "disabled"))
 _MOST_BYTES = 1 << 20
+_MOST_S = 3600.0
 _HINT = tr('Choose a file with {"mcpServers": {…}}, as Claude Desktop and LM Studio write it.')
 
 Pairs = tuple[tuple[str, str], ...]
@@ -35,6 +36,7 @@ class ToolServer:
         cwd: Folder in which it starts; empty for the user's home folder.
         url: Address of a server that already runs; empty for a program.
         headers: HTTP headers for the address.
+        timeout_s: Longest time of a call in seconds; 0 for the default.
         is_enabled: Whether the user has switched it on. Nothing is started or reached before.
     """
 
@@ -45,6 +47,7 @@ class ToolServer:
     cwd: str = ""
     url: str = ""
     headers: Pairs = ()
+    timeout_s: float = 0.0
     is_enabled: bool = False
 
     @property
@@ -197,6 +200,7 @@ def _server(name: str, raw: Any) -> ToolServer:
         _text(raw, "cwd"),
         url,
         _pairs(raw, "headers"),
+        _seconds(raw, "timeout_s"),
         is_enabled=raw.get("disabled") is False,
     )
 
@@ -218,6 +222,14 @@ def _text(raw: dict[str, Any], key: str) -> str:
     return value or ""
 
 
+def _seconds(raw: dict[str, Any], key: str) -> float:
+    """Return a time of an entry; 0 if it is missing."""
+    value = raw.get(key, 0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_S:
+        raise ValueError(tr("{0} must be a number of seconds up to {1:.0f}", key, _MOST_S))
+    return float(value)
+
+
 def _pairs(raw: dict[str, Any], key: str) -> Pairs:
     """Return names and values of an entry."""
     values = raw.get(key) or {}
@@ -235,6 +247,7 @@ def _as_json(server: ToolServer) -> dict[str, Any]:
         "cwd": server.cwd,
         "url": server.url,
         "headers": dict(server.headers),
+        "timeout_s": server.timeout_s,
     }
     filled = {key: value for key, value in raw.items() if value}
     return {**filled, "disabled": not server.is_enabled}

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from medusa_core.chats.rounds import ToolResult
 from medusa_core.errors import ToolError
 from medusa_core.i18n import tr
+from medusa_core.system.key_store import KeyStore
 from medusa_core.tools.approvals import Approvals
 from medusa_core.tools.builtin_tool import (
     BuiltinTool,
@@ -22,22 +22,18 @@ from medusa_core.tools.builtin_tool import (
     host_of_call,
     run_builtin,
 )
-from medusa_core.tools.offered_tool import OfferedTool, builtin_id
+from medusa_core.tools.mcp.connections import Connections
+from medusa_core.tools.mcp.limits import DEFAULT_LIMITS, Limits
+from medusa_core.tools.offered_tool import OfferedTool, ToolNames, builtin_id, server_tool_id
 from medusa_core.tools.results import RunningCall, text_result
+from medusa_core.tools.secrets import move_secrets, remove_secrets, save_secret
 from medusa_core.tools.servers import ToolServer, check_server, read_servers, write_servers
+from medusa_core.tools.status import ServerState
+from medusa_core.tools.tool import Tool
 from medusa_core.tools.tool_settings import ToolSettings
 from medusa_core.tools.web.settings import WebSettings, checked_settings
 
 log = logging.getLogger(__name__)
-
-
-class ServerState(str, Enum):
-    """State of a tool server."""
-
-    OFF = "off"
-    STARTING = "starting"
-    READY = "ready"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +44,7 @@ class ServerStatus:
         server: Its settings.
         state: State of the connection.
         reason: Why it failed, for people; empty otherwise.
+        hint: What the user can do about it; may be empty.
         tools: Tools that it offers now.
         log: Last lines that it wrote.
     """
@@ -55,6 +52,7 @@ class ServerStatus:
     server: ToolServer
     state: ServerState = ServerState.OFF
     reason: str = ""
+    hint: str = ""
     tools: tuple[OfferedTool, ...] = ()
     log: tuple[str, ...] = ()
 
@@ -81,11 +79,15 @@ class Toolbox:
         problems: Why settings or entries of them can't be used, a sentence each.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Read the settings.
+    def __init__(
+        self, folder: Path, limits: Limits = DEFAULT_LIMITS, store: KeyStore | None = None
+    ) -> None:
+        """Read the settings, and begin to connect the servers that are switched on.
 
         Args:
-            folder: Folder of `mcp.json`, `tools.json` and `approvals.json`.
+            folder: Folder of `mcp.json`, `tools.json`, `approvals.json` and saved keys.
+            limits: What each server may take.
+            store: Where secrets of servers are; None for the keyring.
         """
         self._path = folder / "mcp.json"
         self._settings = ToolSettings(folder / "tools.json")
@@ -95,6 +97,8 @@ class Toolbox:
         self._listeners: list[Callable[[], None]] = []
         self._servers: tuple[ToolServer, ...] = ()
         self.problems: tuple[str, ...] = ()
+        self._store = store or KeyStore(folder)
+        self._connections = Connections(self._store, limits, self._changed)
         self.reload()
 
     def reload(self) -> None:
@@ -110,7 +114,7 @@ class Toolbox:
 
     def all_tools(self) -> tuple[OfferedTool, ...]:
         """Return all tools that can be called now, in a stable order."""
-        return tuple(
+        builtins = (
             OfferedTool(
                 spec.tool,
                 builtin_id(spec.name),
@@ -122,6 +126,7 @@ class Toolbox:
             for spec, is_on, missing_setting in self.builtins()
             if is_on and not missing_setting
         )
+        return (*builtins, *(tool for status in self.servers() for tool in status.tools))
 
     def chosen(self, ids: Collection[str]) -> tuple[OfferedTool, ...]:
         """Return the tools with these ids that can be called now, in the order of `all_tools`."""
@@ -140,14 +145,33 @@ class Toolbox:
         """
         context = CallContext(self.web, threading.Event())
         call = RunningCall(on_done, context.stop.set)
-        work = partial(_run_builtin, call, tool.source.name, arguments, context)
-        threading.Thread(target=work, name="tool", daemon=True).start()
+        if tool.server is not None:
+            self._connections.call(tool.server, tool.source, arguments, call)
+        else:
+            work = partial(_run_builtin, call, tool.source.name, arguments, context)
+            threading.Thread(target=work, name="tool", daemon=True).start()
         return call
 
     def servers(self) -> tuple[ServerStatus, ...]:
         """Return all servers, in the order of the file."""
         with self._lock:
-            return tuple(map(ServerStatus, self._servers))
+            servers = self._servers
+        connections = self._connections.connections()
+        names = ToolNames(builtin_tools().names)
+        statuses = []
+        for server in servers:
+            connection = connections.get(server.name)
+            if connection is None:
+                statuses.append(ServerStatus(server))
+                continue
+            status = connection.status
+            tools = tuple(_offered(server, tool, names) for tool in status.tools)
+            statuses.append(
+                ServerStatus(
+                    server, status.state, status.reason, status.hint, tools, connection.log
+                )
+            )
+        return tuple(statuses)
 
     def builtins(self) -> tuple[BuiltinStatus, ...]:
         """Return all built-in tools."""
@@ -187,12 +211,17 @@ class Toolbox:
         self._change_one(name, lambda server: (replace(server, is_enabled=on),))
 
     def remove(self, name: str) -> None:
-        """Remove a server.
+        """Remove a server and its secrets; the keyring may block.
 
         Raises:
             ToolError: There is no such server, or `mcp.json` can't be written.
+            StorageError: The secrets can't be removed.
         """
+        with self._lock:
+            removed = [server for server in self._servers if server.name == name]
         self._change_one(name, lambda _: ())
+        for server in removed:
+            remove_secrets(server, self._store)
 
     def replace(self, name: str, server: ToolServer) -> None:
         """Replace a server's settings.
@@ -200,13 +229,36 @@ class Toolbox:
         Raises:
             ToolError: There is no such server, the settings can't be used, the new name is taken,
                 or `mcp.json` can't be written.
+            StorageError: The secrets can't be saved for the new name.
         """
         check_server(server)
         if server.name != name and any(server.name == one.name for one in self._servers):
             raise ToolError(
                 tr("There is already a server {0}.", repr(server.name)), tr("Choose another name.")
             )
+        if server.name != name:
+            move_secrets(replace(server, name=name), server.name, self._store)
         self._change_one(name, lambda _: (server,))
+
+    def restart(self, name: str) -> None:
+        """Connect a server again, if it is switched on."""
+        self._connections.restart(name)
+
+    def save_secret(self, server: str, name: str, value: str) -> str:
+        """Save the value of a variable or header in the keyring; blocks.
+
+        Args:
+            server: Name of the server, which alone can use it.
+            name: Name of the variable or header.
+            value: The secret.
+
+        Returns:
+            The reference that stands for it in the server's settings.
+
+        Raises:
+            StorageError: It can't be saved.
+        """
+        return save_secret(self._store, server, name, value)
 
     def set_builtin(self, name: str, on: bool) -> None:
         """Switch a built-in tool on or off.
@@ -240,7 +292,8 @@ class Toolbox:
         self._listeners.append(on_change)
 
     def close(self) -> None:
-        """End all servers and calls, in bounded time."""
+        """End all servers and calls; waits for them in bounded time."""
+        self._connections.close()
 
     def _host(self, name: str, arguments: str) -> str:
         """Return the host that a call of a built-in tool reaches; empty for none."""
@@ -269,12 +322,20 @@ class Toolbox:
         """Use other servers."""
         with self._lock:
             self._servers = servers
+        self._connections.use(servers)
         self._changed()
 
     def _changed(self) -> None:
         """Tell all listeners."""
         for listener in tuple(self._listeners):
             listener()
+
+
+def _offered(server: ToolServer, source: Tool, names: ToolNames) -> OfferedTool:
+    """Return a tool of a server under the name by which models call it."""
+    tool = source._replace(name=names.name(server.name, source.name))
+    label = f"{server.name} · {source.name}"
+    return OfferedTool(tool, server_tool_id(server.name, source.name), server, label, source)
 
 
 def _run_builtin(call: RunningCall, name: str, arguments: str, context: CallContext) -> None:

@@ -662,6 +662,10 @@
         <source>{used} of {all} tokens</source>
         <translation>{used} von {all} Token</translation>
     </message>
+    <message>
+        <source>This model goes on with texts; it knows no chats and no tools.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>ChatSettingsPanel</name>
@@ -716,6 +720,14 @@
     <message>
         <source>System prompt</source>
         <translation>Systemanweisung</translation>
+    </message>
+    <message>
+        <source>Tools</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Form of answers</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Context</source>
@@ -2804,8 +2816,96 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Wählen Sie eine Datei mit Gesprächen: eine von hier, die conversations.json von ChatGPT, eine von LM Studio oder Nachrichten in der Form von OpenAIs API.</translation>
     </message>
     <message>
+        <source>Another embedding model was chosen meanwhile.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Begin it with a brace, as in {&quot;type&quot;: &quot;object&quot;}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Check that its folder can be written.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose a file or folder.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Choose a file with {&quot;mcpServers&quot;: {…}}, as Claude Desktop and LM Studio write it.</source>
         <translation>Wählen Sie eine Datei mit {&quot;mcpServers&quot;: {…}}, wie Claude Desktop und LM Studio sie schreiben.</translation>
+    </message>
+    <message>
+        <source>Choose or create another one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Correct it there.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Enter a name.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Enter it again in the settings of the server.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Folders of installed packages aren&apos;t read.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Hidden files and folders aren&apos;t read.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Install it, or give its full path.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It broke the process that reads it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It can&apos;t be opened: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It can&apos;t be read: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It holds no text.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It is damaged: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It is empty.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It is larger than {0} MB.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It isn&apos;t a file.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It isn&apos;t text.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It takes too long to read.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It takes too much memory to read.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
@@ -2852,6 +2952,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Lassen Sie das Gewichtsformat offen.</translation>
     </message>
     <message>
+        <source>Leave them out.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Let another machine join, give them more with --memory-gib, or choose a smaller weight format.</source>
         <translation>Lassen Sie noch einen Rechner beitreten, geben Sie ihnen mit --memory-gib mehr, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
@@ -2874,6 +2978,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Libraries</source>
         <translation>Bibliotheken</translation>
+    </message>
+    <message>
+        <source>Links aren&apos;t followed.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Llama-Pebble is here.</source>
@@ -3332,6 +3440,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Nur solche lassen sich Stück für Stück zeigen: Besorgen Sie die tokenizer.json des Modells.</translation>
     </message>
     <message>
+        <source>Only the first {0:,} files and folders were searched.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Only what lies in the cache is removed; remove other folders yourself.</source>
         <translation>Entfernt wird nur, was im Cache liegt; andere Ordner entfernen Sie selbst.</translation>
     </message>
@@ -3370,6 +3482,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Put its text into the message before or after it, or choose another model.</source>
         <translation>Schreibe seinen Text in die Nachricht davor oder danach, oder wähle ein anderes Modell.</translation>
+    </message>
+    <message>
+        <source>Put that into `$defs` and refer to `#/$defs/…`.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Put them into the same folder.</source>
@@ -3482,6 +3598,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.</source>
         <translation>Setzen Sie hier MEDUSA_NATIVE auf einen kompilierten Schritt, den alle Rechner haben, oder auf 0.</translation>
+    </message>
+    <message>
+        <source>Set the address of a search server (SearXNG) first.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Settings folder</source>
@@ -3908,6 +4028,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Das Embedding-Modell hat keinen endlichen Vektor berechnet.</translation>
     </message>
     <message>
+        <source>The embedding model returned another number of vectors than texts.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The engine can&apos;t start: {0}.</source>
         <translation>Die Engine kann nicht starten: {0}.</translation>
     </message>
@@ -3958,6 +4082,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The file {0} was damaged: {1}. The damaged file is kept as {2}.</source>
         <translation>Die Datei {0} war beschädigt: {1}. Die beschädigte Datei ist als {2} aufgehoben.</translation>
+    </message>
+    <message>
+        <source>The folder {0} of the server doesn&apos;t exist.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
@@ -4018,6 +4146,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The import was stopped.</source>
         <translation>Der Import wurde abgebrochen.</translation>
+    </message>
+    <message>
+        <source>The index of documents can&apos;t be locked: {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The kept model holds {0}, which it has no place for.</source>
@@ -4116,12 +4248,28 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Der Port ist vielleicht belegt; wählen Sie mit --port einen anderen.</translation>
     </message>
     <message>
+        <source>The program closed its output.{0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The program ended with exit code {0}.{1}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The program {0} isn&apos;t found.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The residual layers are not all {0} wide.</source>
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
     </message>
     <message>
         <source>The result can&apos;t be written: {0}.</source>
         <translation>Das Ergebnis kann nicht geschrieben werden: {0}.</translation>
+    </message>
+    <message>
+        <source>The schema is nested too deeply.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The schema is no JSON object.</source>
@@ -4132,6 +4280,18 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Das Schema ist kein JSON.</translation>
     </message>
     <message>
+        <source>The schema is no JSON: it has an error in line {0}, at character {1}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The schema {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The secret {0} isn&apos;t in the keyring.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The selector has the rank 0.</source>
         <translation>Der Selektor hat den Rang 0.</translation>
     </message>
@@ -4140,12 +4300,48 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Der Server kann an {0}, Port {1}, nicht erreichbar sein: {2}.</translation>
     </message>
     <message>
+        <source>The server closed the connection.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server didn&apos;t start within {0:.0f} s.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server doesn&apos;t read what it is sent.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The server ended: {0}.</source>
         <translation>Der Server hat sich beendet: {0}.</translation>
     </message>
     <message>
+        <source>The server has more than {0} tools.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server sends compressed data, which it wasn&apos;t asked for.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server sent a message of more than {0} MiB.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server writes without end, so it was stopped.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The server {0} can&apos;t be used: {1}.</source>
         <translation>Der Server {0} kann nicht benutzt werden: {1}.</translation>
+    </message>
+    <message>
+        <source>The server&apos;s answer doesn&apos;t follow the protocol: {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server&apos;s list of tools doesn&apos;t end.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The settings can&apos;t be exported: {0}.</source>
@@ -4232,6 +4428,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Der Tokenizer macht Texte um ein Vielfaches länger.</translation>
     </message>
     <message>
+        <source>The tool asks for more input, which this program can&apos;t give.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The tools are described by more than {0} KiB.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The tree lacks the parents of {0} nodes, such as {1}.</source>
         <translation>Dem Baum fehlen die Eltern von {0} Knoten, etwa {1}.</translation>
     </message>
@@ -4292,6 +4496,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Eine Vorgabe {0} gibt es schon.</translation>
     </message>
     <message>
+        <source>There is already a server {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>There is no answer to learn from.</source>
         <translation>Es gibt keine Antwort, aus der gelernt werden kann.</translation>
     </message>
@@ -4322,6 +4530,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>There is no room to estimate the speed.</source>
         <translation>Für die Schätzung der Geschwindigkeit ist kein Platz.</translation>
+    </message>
+    <message>
+        <source>There is no server {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>There is no text to embed.</source>
@@ -4458,6 +4670,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>This chat</source>
         <translation>Dieses Gespräch</translation>
+    </message>
+    <message>
+        <source>This collection has no name.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This collection of documents was removed.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>This conversation is still being answered.</source>
@@ -4664,6 +4884,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Nehmen Sie Python 3.11, 3.12 oder 3.13.</translation>
     </message>
     <message>
+        <source>Use a smaller schema.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Use fewer.</source>
         <translation>Nehmen Sie weniger.</translation>
     </message>
@@ -4790,6 +5014,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Write one such as http://localhost:8080/v1.</source>
         <translation>Schreiben Sie eine wie http://localhost:8080/v1.</translation>
+    </message>
+    <message>
+        <source>Write one such as {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Write or paste a text first.</source>
@@ -5004,12 +5232,32 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Gruppen von {0}</translation>
     </message>
     <message>
+        <source>has keywords that can&apos;t be enforced: {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>has {0:,} bytes; {1:,} are the most</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>has {0:,} properties; {1:,} are the most</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>has {0:,} values in enums; {1:,} are the most</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>head_dim {0} is odd; rotary embedding needs pairs.</source>
         <translation>head_dim {0} ist ungerade; gedreht werden Paare.</translation>
     </message>
     <message>
         <source>hears</source>
         <translation>hört</translation>
+    </message>
+    <message>
+        <source>is nested too deeply; {0} levels are the most</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>it breaks off</source>
@@ -5072,6 +5320,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>er enthält keine oder viel zu lange Token</translation>
     </message>
     <message>
+        <source>it holds text that isn&apos;t valid Unicode</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>it holds {0} once more</source>
         <translation>sie enthält {0} noch einmal</translation>
     </message>
@@ -5090,6 +5342,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>it is compressed, though that wasn&apos;t asked for</source>
         <translation>sie ist komprimiert, obwohl das nicht verlangt war</translation>
+    </message>
+    <message>
+        <source>it is described by more than {0} KiB</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>it is encoded as {0}</source>
@@ -5164,6 +5420,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>sie nennt {0}</translation>
     </message>
     <message>
+        <source>it needs a name</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>it promises {0:,} of something</source>
         <translation>sie verspricht {0:,} von etwas</translation>
     </message>
@@ -5228,8 +5488,16 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>seine Nachrichten bilden einen Kreis</translation>
     </message>
     <message>
+        <source>its name is empty or too long</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>its numbers are big-endian</source>
         <translation>ihre Zahlen sind big-endian</translation>
+    </message>
+    <message>
+        <source>its schema is nested too deeply</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>its status is {0}</source>
@@ -5258,6 +5526,18 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>keep a part of an answer</source>
         <translation>einen Teil einer Antwort behalten</translation>
+    </message>
+    <message>
+        <source>line {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>lines {0}–{1}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p. {0}</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>read images</source>
@@ -6332,8 +6612,32 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>seine url ist keine Adresse mit http oder https</translation>
     </message>
     <message>
+        <source>refers to {0}, which isn&apos;t fetched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the page broke the process that reads it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the page takes too much memory to read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the user stopped the call</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} bits</source>
         <translation>{0} Bit</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be added: there is no such file or folder.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be started: {1}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} describes no tool servers.</source>
@@ -6548,6 +6852,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} ist keine Adresse eines Servers.</translation>
     </message>
     <message>
+        <source>{0} is no address.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} is no complete JSON file: {1}.</source>
         <translation>{0} ist keine vollständige JSON-Datei: {1}.</translation>
     </message>
@@ -6686,6 +6994,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} leads out of the cache {1}.</source>
         <translation>{0} führt aus dem Cache {1} hinaus.</translation>
+    </message>
+    <message>
+        <source>{0} must be a number of seconds up to {1:.0f}</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} must be a text</source>
@@ -10026,6 +10338,25 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>SchemaBox</name>
+    <message>
+        <source>JSON schema of answers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Answers are JSON that matches this schema; empty for any text. The model can&apos;t write anything else, and drafts are checked against it, too.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model may call the chosen tools first; the answer after them matches the schema.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The schema has {0} characters; {1} are the most. Shorten it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>Scripts</name>
     <message>
         <source>Chinese</source>
@@ -11639,6 +11970,58 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The token works: it is {0}’s.</source>
         <translation>Das Token gilt: Es gehört {0}.</translation>
+    </message>
+</context>
+<context>
+    <name>ToolChoice</name>
+    <message>
+        <source>No tools are chosen for this chat.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message numerus="yes">
+        <source>%n tool(s)</source>
+        <translation type="unfinished">
+            <numerusform></numerusform>
+            <numerusform></numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>about {0} tokens of each prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ToolList</name>
+    <message>
+        <source>Manage tools…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No tools are switched on yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} (missing)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This tool isn&apos;t there now: its server is off or was changed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ToolsButton</name>
+    <message>
+        <source>Tools</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No tools are switched on yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Manage tools…</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>

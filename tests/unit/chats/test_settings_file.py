@@ -22,7 +22,7 @@ from medusa_core.errors import PresetError, SettingsFileError
 from medusa_core.hub.boundary import printable
 from medusa_core.hub.settings import save_token
 from medusa_core.remote.endpoints import Endpoint, Endpoints
-from medusa_core.remote.keys import KeyStore
+from medusa_core.system.key_store import KeyStore
 from medusa_core.system.local_folder import is_local_path
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import HOME_VARIABLE, places

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import EndpointKeyError, OfflineError, RequestError, StorageError
-from medusa_core.remote.address import endpoint_url, is_loopback_url, is_readable_by_others
+from medusa_core.remote.address import endpoint_url, is_readable_by_others
 from medusa_core.remote.connecting import connect_endpoint, disconnect_endpoint, refresh_endpoint
 from medusa_core.remote.endpoints import Endpoint, Endpoints
-from medusa_core.remote.keys import KeyStore, saved_key
+from medusa_core.remote.keys import saved_key
+from medusa_core.system.key_store import KeyStore
+from medusa_core.system.loopback import is_loopback_url
 from tests.support.remote.fake_endpoint import FakeEndpoint, as_reply
 
 URL = "https://host.example/v1"

@@ -17,8 +17,8 @@ from medusa_core.errors import StorageError
 from medusa_core.hub.library.find import folder_list
 from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import save_token, settings_from
-from medusa_core.remote.keys import KeyStore
 from medusa_core.runtime.cluster.ray_setup import token_file
+from medusa_core.system.key_store import KeyStore
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir
 from medusa_core.system.user_folders import (
     HOME_VARIABLE,
@@ -155,7 +155,7 @@ def test_tokens_and_keys_stay_in_the_portable_folder(
     def never() -> None:
         raise AssertionError("this computer's keyring was asked")
 
-    monkeypatch.setattr("medusa_core.remote.keys._system_keyring", never)
+    monkeypatch.setattr("medusa_core.system.key_store._system_keyring", never)
     store = KeyStore(places().config)
     assert not store.save_key("http://x", "secret"), "a file has it"
     assert KeyStore(places().config).key_of("http://x") == "secret"

@@ -54,7 +54,8 @@ def test_a_call_has_one_result_from_another_thread(tmp_path: Path) -> None:
 def test_a_stopped_call_says_so_and_drops_a_late_result() -> None:
     results: queue.SimpleQueue[ToolResult] = queue.SimpleQueue()
     stopped = threading.Event()
-    call = RunningCall(results.put, stopped.set)
+    call = RunningCall(results.put)
+    call.on_cancel(stopped.set)
     call.cancel()
     assert stopped.is_set()
     result = results.get(timeout=10)

@@ -15,12 +15,12 @@ from medusa_core.chats.settings_file import SettingsFile, write_settings_file
 from medusa_core.errors import MedusaError
 from medusa_core.hub.settings import save_token
 from medusa_core.remote.endpoints import Endpoint, Endpoints
-from medusa_core.remote.keys import KeyStore
 from medusa_core.system.files.atomic_file import replace_text
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.files.own_folder import make_own_folder
 from medusa_core.system.jobs.batch.job import BatchSpec, OwnBatches
 from medusa_core.system.jobs.batch.progress import BatchProgress, write_progress
+from medusa_core.system.key_store import KeyStore
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import places
 

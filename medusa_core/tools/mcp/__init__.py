@@ -1,0 +1,1 @@
+"""Connections to tool servers by the Model Context Protocol (extra `tools`)."""

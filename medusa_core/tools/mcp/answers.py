@@ -1,0 +1,47 @@
+"""Results of MCP calls as text for the model."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from medusa_core.chats.rounds import ToolResult
+from medusa_core.tools.results import text_result
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult, ContentBlock
+
+
+def result_of(raw: CallToolResult, duration_s: float) -> ToolResult:
+    """Return a result; images, sounds and files are named, since the model reads text alone."""
+    texts = [_text_of(block) for block in raw.content]
+    if not texts and raw.structured_content is not None:
+        texts = [json.dumps(raw.structured_content, ensure_ascii=False)]
+    text = "\n".join(texts) or "The tool returned nothing."
+    return text_result(text, is_error=raw.is_error, duration_s=duration_s)
+
+
+def _text_of(block: ContentBlock) -> str:
+    """Return a part of a result as text."""
+    from mcp import types
+
+    match block:
+        case types.TextContent(text=text):
+            return text
+        case types.ImageContent(mime_type=kind, data=data):
+            return _note("image", kind, data)
+        case types.AudioContent(mime_type=kind, data=data):
+            return _note("sound", kind, data)
+        case types.EmbeddedResource(resource=types.TextResourceContents(text=text)):
+            return text
+        case types.EmbeddedResource(resource=types.BlobResourceContents(blob=data, mime_type=kind)):
+            return _note("file", kind or "unknown kind", data)
+        case types.ResourceLink(name=name, uri=uri):
+            return f"[The tool names a resource that wasn't read: {name} {uri}]"
+    return "[The tool returned a part of an unknown kind.]"
+
+
+def _note(what: str, kind: str, base64: str) -> str:
+    """Return a note that stands for a part that isn't text."""
+    size = len(base64) * 3 // 4
+    return f"[The tool returned a {what} that you can't see: {kind[:100]}, {size:,} bytes]"

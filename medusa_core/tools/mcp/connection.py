@@ -1,0 +1,263 @@
+"""The connection with one server: its state, log and tools, and calls of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from medusa_core import __version__
+from medusa_core.chats.rounds import ToolResult
+from medusa_core.errors import MedusaError, ToolError
+from medusa_core.i18n import tr
+from medusa_core.system.extras import TOOLS_EXTRA
+from medusa_core.system.key_store import KeyStore
+from medusa_core.tools.mcp.limits import Limits
+from medusa_core.tools.results import text_result
+from medusa_core.tools.secrets import with_secrets
+from medusa_core.tools.servers import ToolServer
+from medusa_core.tools.status import ServerState
+from medusa_core.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientSession
+
+    from medusa_core.tools.mcp.transport import Transport
+
+log = logging.getLogger(__name__)
+
+_NOTIFY_S = 0.2  # a server that logs without end must not keep the window busy
+_MOST_REASON_CHARS = 300
+# They log each bad message with its traceback, as often as a server sends one.
+_SDK_LOGGERS = ("mcp", "client")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatus:
+    """State of a connection.
+
+    Attributes:
+        state: State of the server.
+        reason: Why it failed; empty otherwise.
+        hint: What the user can do; may be empty.
+        tools: Tools under the server's own names.
+    """
+
+    state: ServerState = ServerState.STARTING
+    reason: str = ""
+    hint: str = ""
+    tools: tuple[Tool, ...] = ()
+
+
+class Connection:
+    """A connection, used in the thread of its event loop; status and log can be read anywhere.
+
+    Attributes:
+        server: Settings of the server.
+        status: Present state.
+    """
+
+    def __init__(
+        self, server: ToolServer, store: KeyStore, limits: Limits, on_change: Callable[[], None]
+    ) -> None:
+        """Prepare a connection.
+
+        Args:
+            server: Settings of the server.
+            store: Where its secrets are.
+            limits: What the server may take.
+            on_change: Called after each change of state, tools or log.
+        """
+        self.server = server
+        self.status = ConnectionStatus()
+        self._store = store
+        self._limits = limits
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._log: deque[str] = deque(maxlen=limits.log_lines)
+        self._is_notifying = False
+        self._session: ClientSession | None = None
+        self._transport: Transport | None = None
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        """Last lines of the log."""
+        with self._lock:
+            return tuple(self._log)
+
+    async def run(self) -> None:
+        """Connect, and keep the connection until it fails or is cancelled."""
+        try:
+            TOOLS_EXTRA.need()
+            server = await asyncio.to_thread(with_secrets, self.server, self._store)
+            await self._connect(server)
+        except Exception as error:  # whatever a server does, it fails alone
+            log.info("the tool server %r failed", self.server.name, exc_info=True)
+            reason, hint = _reason_of(error)
+            self._set(ConnectionStatus(ServerState.FAILED, reason, hint))
+
+    async def call(self, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
+        """Run a call; whatever is wrong with it is a result for the model.
+
+        Args:
+            tool: The tool as it was approved.
+            arguments: Arguments of the call.
+        """
+        if self._session is None or self.status.state is not ServerState.READY:
+            return text_result("The tool's server isn't connected.", is_error=True)
+        if tool not in self.status.tools:
+            said = "The tool has been changed or removed since it was offered, so it was not run."
+            return text_result(said, is_error=True)
+        start_s = time.monotonic()
+        try:
+            async with asyncio.timeout(self.server.timeout_s or self._limits.call_s):
+                return await self._call(self._session, tool.name, arguments)
+        except TimeoutError:
+            seconds = time.monotonic() - start_s
+            said = f"The tool didn't answer within {seconds:.0f} s and was stopped."
+        except Exception as error:  # of the protocol, or of the session that ends
+            log.debug("a call of %r failed", self.server.name, exc_info=True)
+            said = f"The call failed: {_reason_of(self._failure() or error)[0]}"
+        return text_result(said, is_error=True, duration_s=time.monotonic() - start_s)
+
+    async def _connect(self, server: ToolServer) -> None:
+        """Connect, and wait for the end of the connection.
+
+        Raises:
+            ToolError: It can't be made, or it ended.
+        """
+        from medusa_core.tools.mcp.http import reach_address
+        from medusa_core.tools.mcp.stdio import run_program
+
+        for name in _SDK_LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        opened = (reach_address if server.url else run_program)(server, self._limits, self._add_log)
+        try:
+            async with opened as self._transport:
+                await self._use(self._transport)
+        except Exception as error:
+            if (failure := self._failure()) is not None:
+                raise failure from error
+            raise
+
+    async def _use(self, transport: Transport) -> None:
+        """Use an open connection until it ends.
+
+        Raises:
+            ToolError: It ended.
+        """
+        from mcp import types
+        from mcp.client.session import ClientSession
+
+        from medusa_core.tools.mcp.handshake import negotiate
+        from medusa_core.tools.mcp.listing import list_tools
+
+        changed = asyncio.Event()
+
+        async def on_message(message: object) -> None:
+            if isinstance(message, types.ToolListChangedNotification):
+                changed.set()
+            elif isinstance(message, types.LoggingMessageNotification):
+                self._add_log(str(message.params.data)[: self._limits.log_chars])
+
+        name = types.Implementation(name="Medusa Chat", version=__version__)
+        session = ClientSession(
+            transport.read,
+            transport.write,
+            message_handler=on_message,
+            client_info=name,
+        )
+        async with session:
+            try:
+                async with asyncio.timeout(self._limits.start_s):
+                    await negotiate(session)
+                    tools = await list_tools(session, self._limits, self._add_log)
+            except TimeoutError as error:
+                seconds = self._limits.start_s
+                raise ToolError(tr("The server didn't start within {0:.0f} s.", seconds)) from error
+            self._session = session
+            self._set(ConnectionStatus(ServerState.READY, tools=tools))
+            failed = asyncio.ensure_future(transport.failure.wait())
+            try:
+                while not failed.done():
+                    again = asyncio.ensure_future(changed.wait())
+                    await asyncio.wait((failed, again), return_when=asyncio.FIRST_COMPLETED)
+                    again.cancel()
+                    if changed.is_set() and not failed.done():
+                        changed.clear()
+                        async with asyncio.timeout(self._limits.call_s):
+                            tools = await list_tools(session, self._limits, self._add_log)
+                        self._set(ConnectionStatus(ServerState.READY, tools=tools))
+                        await asyncio.wait((failed,), timeout=self._limits.relist_s)
+                raise failed.result()
+            finally:
+                failed.cancel()
+                self._session = None
+
+    async def _call(
+        self, session: ClientSession, name: str, arguments: dict[str, Any]
+    ) -> ToolResult:
+        """Send a call.
+
+        `ClientSession.call_tool` would check the result by the server's own schema, whose
+        patterns and references nobody has checked.
+        """
+        from mcp import types
+        from pydantic import TypeAdapter
+
+        from medusa_core.tools.mcp.answers import result_of
+
+        start_s = time.monotonic()
+        params = types.CallToolRequestParams(name=name, arguments=arguments)
+        form: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+            types.CallToolResult | types.InputRequiredResult
+        )
+        raw = await session.send_request(types.CallToolRequest(params=params), form)
+        if isinstance(raw, types.InputRequiredResult):
+            raise ToolError(tr("The tool asks for more input, which this program can't give."))
+        return result_of(raw, time.monotonic() - start_s)
+
+    def _failure(self) -> ToolError | None:
+        """Return what ended the transport: it says more than the errors that follow from it."""
+        return None if self._transport is None else self._transport.failure.error
+
+    def _set(self, status: ConnectionStatus) -> None:
+        """Change the state."""
+        if status != self.status:
+            self.status = status
+            self._on_change()
+
+    def _add_log(self, line: str) -> None:
+        """Add a line to the log; several are told of at once."""
+        with self._lock:
+            self._log.append(line)
+        if not self._is_notifying:
+            self._is_notifying = True
+            asyncio.get_running_loop().call_later(_NOTIFY_S, self._tell_log)
+
+    def _tell_log(self) -> None:
+        self._is_notifying = False
+        self._on_change()
+
+
+def _reason_of(error: BaseException) -> tuple[str, str]:
+    """Return in words why a connection or call failed, and what the user can do."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MedusaError):
+        return error.message, error.hint
+    kind = type(error).__name__
+    if kind == "ValidationError":
+        return tr("The server's answer doesn't follow the protocol: {0}", _short(error)), ""
+    return _short(error) or kind, ""
+
+
+def _short(error: BaseException) -> str:
+    """Return the text of an error on one line of limited length."""
+    text = " ".join(str(error)[: 4 * _MOST_REASON_CHARS].split())
+    return "".join(char for char in text if char.isprintable())[:_MOST_REASON_CHARS]
