@@ -48,8 +48,10 @@ HOSTILE = {
     "{% for b in range(9999) %}{% set n.x = n.x + 1 %}{% endfor %}{% endfor %}{{ n.x }}",
     "sorting in loops": "{% for a in range(99999) %}{{ range(99999) | list | sort | first }}"
     "{% endfor %}",
-    "a filter that searches for addresses": "{{ ('http://' ~ 'a.' * 200000) | urlize }}"
-    "{% for a in range(99999) %}{{ ('(' * 9999) | urlize }}{% endfor %}",
+    # Of no constants, which would be computed when it is compiled.
+    "a filter that searches for addresses": "{% set n = messages | length %}"
+    "{{ ('http://' ~ 'a.' * (n * 70000)) | urlize }}"
+    "{% for a in range(99999) %}{{ ('(' * (n * 3333)) | urlize }}{% endfor %}",
     "macros that call each other twice": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}"
     "{% endif %}{% endmacro %}{{ f(60) }}",
     # Memory.

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.error_board import ErrorTopic
 from app.chat.error_card import ErrorCard
 from app.chat.header import describe
+from app.models import load_estimate
 from app.models.details import Details
 from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
@@ -22,6 +23,8 @@ from medusa_core.loading.state import (
     ModelStatus,
     Phase,
 )
+from medusa_core.memory.estimate import ReadRate
+from medusa_core.memory.measure import weights
 from medusa_core.memory.measure.machine import DiskRates
 from medusa_core.messages import (
     Failed,
@@ -51,9 +54,11 @@ TINY = replace(SMALL, total_bytes=2 * GIB)
 
 @pytest.fixture(autouse=True)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace measurements: the disk reads a gigabyte a second."""
-    disk = DiskRates(1e9, 1e9)
+    """Replace measurements, which take long on a busy computer."""
+    disk, rate = DiskRates(1e9, 1e9), ReadRate(((1, 10e9), (16, 5e9)))
     monkeypatch.setattr("medusa_core.memory.measure.machine.MeasuredRates.disk", lambda *_: disk)
+    for module in (weights, load_estimate):
+        monkeypatch.setattr(module, "measure_read_rate", lambda *_: rate)
 
 
 def plan_of(placement: Placement | None) -> MemoryPlan:
