@@ -120,7 +120,7 @@ if TYPE_CHECKING:
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.layer_range import client_config
     from medusa_core.system.components import component_licences, component_versions, licences_file
-    from medusa_core.system.extras import SERVER_EXTRA
+    from medusa_core.system.extras import SERVER_EXTRA, TOOLS_EXTRA
     from medusa_core.system.files.atomic_file import replace_text
     from medusa_core.system.files.json_file import read_json
     from medusa_core.system.installation import repair_command
@@ -156,6 +156,7 @@ if TYPE_CHECKING:
         without_home,
     )
     from medusa_core.tools.approvals import Approvals
+    from medusa_core.tools.builtin_tool import BuiltinTool
     from medusa_core.tools.call_loop import CallLoop
     from medusa_core.tools.offered_tool import OfferedTool
     from medusa_core.tools.results import RunningCall

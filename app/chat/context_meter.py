@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
 from app.chat.chat_page import ChatPage
@@ -9,15 +11,26 @@ from app.chat_settings.panel import (
     TEMPLATE,
     ChatSettingsPanel,
 )
+from app.chat_settings.tool_choice import ToolChoice
 from app.engine.bridge import EngineBridge, Request
 from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
 from app.state.chat import ChatState
-from medusa_core.api import with_attachments
+from medusa_core.api import chat_form, with_attachments
 from medusa_core.chats.conversation import new_id
 from medusa_core.loading.state import Phase
-from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
+from medusa_core.messages import (
+    ChatMessage,
+    Count,
+    Counted,
+    Cut,
+    Event,
+    Failed,
+    GenerateSettings,
+    ModelLoaded,
+    Role,
+)
 
 WAIT_MS = 250  # after the last key
 
@@ -39,6 +52,7 @@ class ContextMeter(QObject):
         self._loaded_model = loaded_model
         self._state = state
         self._request: Request | None = None
+        self._tool_cost = _ToolCost(bridge, page.settings_panel.tools)
         self._has_draft = False
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
@@ -47,6 +61,7 @@ class ContextMeter(QObject):
         for changed in (state.draft_changed, state.phase_changed, state.conversation_changed):
             changed.connect(self.refresh)
         page.settings_panel.changed.connect(self.refresh)
+        page.settings_panel.tools.changed.connect(self.refresh)
         page.settings_panel.groups[TEMPLATE].opened.connect(self.refresh)
         loaded_model.chosen.connect(self.refresh)
 
@@ -55,7 +70,9 @@ class ContextMeter(QObject):
         self._wait.start()
 
     def _ask(self) -> None:
-        if self._loaded_model.status.phase is not Phase.READY or self._state.is_busy:
+        loaded = self._loaded_model.status.loaded
+        is_ready = self._loaded_model.status.phase is Phase.READY
+        if not is_ready or loaded is None or self._state.is_busy:
             return
         unsent = self._state.draft
         draft = with_attachments(unsent.text.strip(), unsent.attachments)
@@ -63,14 +80,20 @@ class ContextMeter(QObject):
         question = (*described, ChatMessage(Role.USER, draft)) if draft else described
         if self._request is not None:
             self._request.drop()
+        # A schema changes no prompt; an invalid one is refused only where it is to be enforced.
+        settings = replace(self._panel.generate_settings(), json_schema="")
+        tools = self._panel.tools.texts
+        form = chat_form(loaded, settings, self._panel.framed(question), tools)
         count = Count(
             "",  # of no conversation
             new_id(),
-            self._panel.framed(question),
-            self._panel.generate_settings(),
+            form.messages,
+            settings,
             wants_prompt=self._panel.groups[TEMPLATE].is_open,
+            tools=form.tools,
         )
         self._request = self._bridge.ask(count, self._handle_events)
+        self._tool_cost.measure(loaded, settings, tools)
 
     def _handle_events(self, events: tuple[Event, ...]) -> None:
         for event in events:
@@ -101,6 +124,37 @@ class ContextMeter(QObject):
 def _cut(cut: Cut) -> str:
     words = QCoreApplication.translate("ContextMeter", "{messages} don't fit and won't be read · ")
     return words.format(messages=_messages(cut))
+
+
+class _ToolCost:
+    """Measures the tokens that the chosen tools add to a prompt, by a prompt with and without."""
+
+    def __init__(self, bridge: EngineBridge, choice: ToolChoice) -> None:
+        self._bridge = bridge
+        self._choice = choice
+        self._measured: tuple[ModelLoaded, tuple[str, ...]] | None = None
+
+    def measure(
+        self, loaded: ModelLoaded, settings: GenerateSettings, tools: tuple[str, ...]
+    ) -> None:
+        """Measure unless the same tools were measured for this model."""
+        if self._measured == (loaded, tools):
+            return
+        self._measured = (loaded, tools)
+        self._choice.show_tokens(None)
+        if not tools or loaded.is_remote:
+            return
+        question = (ChatMessage(Role.USER, "?"),)
+        form = chat_form(loaded, settings, question, tools)
+        numbers: list[int] = []
+
+        def show(events: tuple[Event, ...]) -> None:
+            numbers.extend(e.num_tokens for e in events if isinstance(e, Counted))
+            if len(numbers) == 2 and self._measured == (loaded, tools):
+                self._choice.show_tokens(abs(numbers[0] - numbers[1]))
+
+        for messages, offered in ((question, ()), (form.messages, form.tools)):
+            self._bridge.ask(Count("", new_id(), messages, settings, tools=offered), show)
 
 
 def describe_cut(cut: Cut) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
@@ -53,6 +54,9 @@ from medusa_core.messages import (
     StopReason,
 )
 
+if TYPE_CHECKING:
+    from medusa_core.api import Toolbox
+
 log = logging.getLogger(__name__)
 
 
@@ -64,6 +68,7 @@ class ChatController(QObject):
         path: The shown messages.
         errors: Shows errors.
         meter: Context usage.
+        toolbox: Tools that models may call; None until it is opened.
         records: Whether to record traces of the next answers.
         updates_datastore: Whether to add the next answers to the draft datastore.
 
@@ -105,6 +110,7 @@ class ChatController(QObject):
         self._bridge = bridge
         self._loaded_model = loaded_model
         self._appearance = appearance
+        self.toolbox: Toolbox | None = None
         self.records = True
         self.updates_datastore = False
         self.path = TurnList(page.conversation, state, appearance)

@@ -435,11 +435,11 @@ class ChatSettingsPanel(QFrame):
         )
         number_rows = self.numbers.of
         self._add_group(SYSTEM, (self.system_edit, self.thinks_box))
+        self._add_group(TOOLS, (self.tool_list,))
         sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
         self._add_group(Kind.SAMPLING.value, sampling)
         length = (*number_rows(Kind.LENGTH), self.stop_edit, self.repetition_box)
         self._add_group(Kind.LENGTH.value, length)
-        self._add_group(TOOLS, (self.tool_list,))
         self._add_group(ANSWER_FORM, (self.schema,), is_open=False)
         speed_up = (
             *(self.drafter_box, self.race, self.measure, self.growth_box),

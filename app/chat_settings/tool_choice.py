@@ -79,10 +79,12 @@ class ToolChoice(QObject):
         """Number of the chosen tools and what they take, in words."""
         if not self.num_chosen:
             return self.tr("No tools are chosen for this chat.")
+        number = self.tr("{0} tools") if self.num_chosen > 1 else self.tr("{0} tool")
+        words = number.format(f"{Number(self.num_chosen)}")
         if self.num_tokens is None:
-            return self.tr("%n tool(s)", "", self.num_chosen)
+            return words
         tokens = self.tr("about {0} tokens of each prompt").format(f"{Number(self.num_tokens):,}")
-        return f"{self.tr('%n tool(s)', '', self.num_chosen)}, {tokens}"
+        return f"{words}, {tokens}"
 
     def is_chosen(self, offer: ToolOffer) -> bool:
         """Whether a tool is chosen."""

@@ -28,10 +28,12 @@ from app.history.titles import Titles
 from app.history.trace_archive import TraceArchive
 from app.insight.insight_panels import Insight
 from app.server.server_switch import MakeServer, ServerSwitch
+from app.settings.hub import hub_settings
 from app.settings.store import SettingsStore
 from app.state.chat import ChatState
 from app.state.library import LibraryState
 from app.theme.appearance import Appearance
+from app.tools.window_tools import WindowTools
 from app.widgets.dropping import accept_copy
 from app.widgets.typed import types_text
 from app.window.commands.table import CommandTable
@@ -52,7 +54,7 @@ from medusa_core.loading.choice import ModelChoice
 
 if TYPE_CHECKING:
     from app.state.library import OpenLibrary
-    from medusa_core.api import History
+    from medusa_core.api import History, Toolbox
 
 TITLE = "Medusa Chat"
 START_SIZE = QSize(1120, 800)
@@ -85,6 +87,7 @@ class MainWindow(QMainWindow):
         titles: Generates titles of conversations.
         learned: Draft datastore of saved conversations.
         server: Switch of the API server; None if unavailable.
+        tools: Tools that models may call; None without user folders.
         pages: Dialogs and panels such as settings and model manager.
         error_actions: Remedies on error cards.
         first_model: Offers the starter model if it isn't installed.
@@ -145,6 +148,7 @@ class MainWindow(QMainWindow):
         if self.server is not None:
             self.server.served.connect(loaded_model.touch)
             self.server.model_wanted.connect(loaded_model.wake)
+        self.tools = None if places is None else self._make_tools(places)
         self.notices = JobNotices(self, settings, self.chat, self.models)
         self.proposal = Proposal(self.page, self.models, loaded_model, settings, appearance)
         self.first_model = FirstModel(self.page, self.chat, loaded_model, settings, appearance)
@@ -164,6 +168,7 @@ class MainWindow(QMainWindow):
             exchange=SettingsExchange(self, self.page, settings, presets, appearance),
             places=places,
             server=self.server,
+            tools=self.tools,
         )
         self._model_effects = ModelEffects(
             settings, loaded_model, self.models, lambda: parts.layers_dir
@@ -241,6 +246,8 @@ class MainWindow(QMainWindow):
             self._state.save()
         if self.server is not None:
             self.server.turn_off()
+        if self.tools is not None:
+            self.tools.close()
         self.first_model.stop()
         self.insight.close_all()
         self.page.composer.reader.stop()
@@ -271,6 +278,16 @@ class MainWindow(QMainWindow):
         pause.timeout.connect(history_controller.keep_drafts)
         self.chat.state.draft_changed.connect(pause.start)
         self.chat.state.queued_changed.connect(pause.start)
+
+    def _make_tools(self, places: Places) -> WindowTools:
+        tools = WindowTools(places.config, self.page.settings_panel.tools, self)
+        tools.opened.connect(self._use_toolbox)
+        self.page.settings_panel.tools.manage_requested.connect(lambda: self.pages.open("tools"))
+        self.settings.follow("hub", lambda now: tools.go_offline(hub_settings(now).is_offline))
+        return tools
+
+    def _use_toolbox(self, toolbox: Toolbox) -> None:
+        self.chat.toolbox = toolbox
 
     def _build(self) -> None:
         self.setAcceptDrops(True)

@@ -16,6 +16,7 @@ from app.server.server_switch import ServerSwitch
 from app.settings.store import SettingsStore
 from app.state.library import LibraryState
 from app.theme.appearance import Appearance
+from app.tools.window_tools import WindowTools
 from app.window.commands.table import CommandTable
 from app.window.job_notices import JobNotices
 from app.window.proposal import Proposal
@@ -43,6 +44,7 @@ class WindowParts:
         exchange: Exports and imports settings.
         places: Folders of the user's files; None saves nothing.
         server: Switch of the API server; None if unavailable.
+        tools: Tools that models may call; None without user folders.
     """
 
     window: QWidget
@@ -60,6 +62,7 @@ class WindowParts:
     exchange: SettingsExchange
     places: Places | None
     server: ServerSwitch | None = None
+    tools: WindowTools | None = None
 
     @property
     def folders(self) -> Places:

@@ -86,7 +86,7 @@ def test_the_cost_of_the_tools_is_shown(panel: ChatSettingsPanel, button: ToolsB
     panel.tools.offer((CLOCK, FILES))
     panel.show_settings(ChatSettings(tools=(CLOCK.id, FILES.id)))
     panel.tools.show_tokens(1234)
-    words = "2 tool(s), about 1,234 tokens of each prompt"
+    words = "2 tools, about 1,234 tokens of each prompt"
     assert panel.tool_list.summary.text() == words
     assert button.accessibleDescription() == words
 

@@ -1,0 +1,1 @@
+"""The Tools page: built-in tools, servers of tools (MCP), and approvals."""

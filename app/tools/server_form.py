@@ -1,0 +1,189 @@
+"""Form of a tool server."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QLineEdit,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import error_text
+from app.state.tasks import Tasks
+from app.theme.appearance import Appearance
+from app.tools.command_line import split_command
+from app.tools.pairs_edit import Pair, PairsEdit
+from app.widgets.explain import explain
+from app.widgets.live_label import LiveLabel
+from app.widgets.naming import name_box
+from medusa_core.api import ToolServer
+from medusa_core.errors import MedusaError
+
+# Saves a server whose secrets are to be put into the keyring, which blocks.
+SaveServer = Callable[[ToolServer, tuple[Pair, ...], tuple[Pair, ...]], None]
+
+
+class ServerForm(QDialog):
+    """Asks for a program or an address; stays open until it is saved or cancelled.
+
+    Attributes:
+        name_edit: Name of the server.
+        kind_box: Program or address.
+        command_edit: Command line of the program.
+        folder_edit: Folder in which the program starts.
+        env: Environment variables.
+        url_edit: Address.
+        headers: HTTP headers.
+        note: Why it can't be saved.
+        save_button: Saves the server.
+    """
+
+    def __init__(
+        self,
+        save: SaveServer,
+        appearance: Appearance,
+        parent: QWidget | None = None,
+        server: ToolServer | None = None,
+    ) -> None:
+        """Create the form.
+
+        Args:
+            save: Saves the server with its variables and headers; runs in a thread.
+            appearance: Theme and sizes.
+            parent: Parent widget.
+            server: Server to edit; None for a new one.
+        """
+        super().__init__(parent)
+        self.tasks = Tasks(self)
+        self._save = save
+        self._server = server or ToolServer("")
+        title = self.tr("Edit the server") if server else self.tr("Add a server")
+        self.setWindowTitle(title)
+        self.name_edit = QLineEdit(self._server.name)
+        self.kind_box = QComboBox()
+        self.kind_box.addItems([self.tr("Program on this computer"), self.tr("Address")])
+        name_box(self.kind_box, self.tr("Kind of server"))
+        self.command_edit = QLineEdit(
+            shlex.join((self._server.command, *self._server.args)) if self._server.command else ""
+        )
+        self.command_edit.setCursorPosition(0)
+        self.command_edit.setPlaceholderText(
+            "npx -y @modelcontextprotocol/server-filesystem ~/Notes"
+        )
+        explain(
+            self.command_edit,
+            self.tr("The program and its arguments; quotation marks keep spaces together."),
+        )
+        self.folder_edit = QLineEdit(self._server.cwd)
+        self.folder_edit.setPlaceholderText(self.tr("your home folder"))
+        self.env = PairsEdit(self.tr("Add a variable"), appearance)
+        self.env.show_pairs(self._server.env)
+        self.url_edit = QLineEdit(self._server.url)
+        self.url_edit.setPlaceholderText("https://example.com/mcp")
+        self.headers = PairsEdit(self.tr("Add a header"), appearance)
+        self.headers.show_pairs(self._server.headers)
+        self.note = LiveLabel()
+        self.note.hide()
+        buttons = QDialogButtonBox()
+        role = QDialogButtonBox.ButtonRole
+        self.save_button = buttons.addButton(self.tr("Save"), role.AcceptRole)
+        buttons.addButton(self.tr("Cancel"), role.RejectRole)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        self._form = QFormLayout()
+        self._build(buttons)
+        self.kind_box.currentIndexChanged.connect(self._show_kind)
+        self.kind_box.setCurrentIndex(1 if self._server.url else 0)
+        self._show_kind()
+        self.resize(appearance.scale.px(42), appearance.scale.px(26))
+
+    def accept(self) -> None:
+        """Save the server; the form stays open if that fails."""
+        if self.tasks.is_running:
+            return
+        try:
+            server = self._described()
+        except ValueError:
+            self._refuse(self.tr("A quotation mark in the command line isn't closed: close it."))
+            return
+        self.save_button.setEnabled(False)
+        self.tasks.start(self._finish(server))
+
+    def _described(self) -> ToolServer:
+        """Return the server as it is typed, without variables and headers."""
+        kept = self._server
+        if self.kind_box.currentIndex() == 1:
+            return ToolServer(
+                self.name_edit.text().strip(),
+                url=self.url_edit.text().strip(),
+                is_enabled=kept.is_enabled,
+            )
+        command, *args = split_command(self.command_edit.text()) or ("",)
+        return ToolServer(
+            self.name_edit.text().strip(),
+            command,
+            tuple(args),
+            cwd=self.folder_edit.text().strip(),
+            is_enabled=kept.is_enabled,
+        )
+
+    async def _finish(self, server: ToolServer) -> None:
+        is_program = not server.url and self.kind_box.currentIndex() == 0
+        env = self.env.pairs() if is_program else ()
+        headers = () if is_program else self.headers.pairs()
+        try:
+            await asyncio.to_thread(self._save, server, env, headers)
+        except MedusaError as error:
+            self._refuse(error_text(error))
+        else:
+            super().accept()
+        finally:
+            self.save_button.setEnabled(True)
+
+    def _refuse(self, text: str) -> None:
+        self.note.setText(text)
+        self.note.show()
+
+    def _build(self, buttons: QDialogButtonBox) -> None:
+        form = self._form
+        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for label, field in (
+            (self.tr("Name"), self.name_edit),
+            (self.tr("Kind"), self.kind_box),
+            (self.tr("Command line"), self.command_edit),
+            (self.tr("Folder"), self.folder_edit),
+            (self.tr("Variables"), self.env),
+            (self.tr("Address"), self.url_edit),
+            (self.tr("Headers"), self.headers),
+        ):
+            form.addRow(label, field)
+            if not field.accessibleName():
+                field.setAccessibleName(label)
+        content = QWidget()
+        content.setLayout(form)
+        area = QScrollArea()
+        area.setWidget(content)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        column = QVBoxLayout(self)
+        column.addWidget(area, 1)
+        column.addWidget(self.note)
+        column.addWidget(buttons)
+
+    def _show_kind(self) -> None:
+        is_address = self.kind_box.currentIndex() == 1
+        for field in (self.command_edit, self.folder_edit, self.env):
+            self._form.setRowVisible(field, not is_address)
+        for field in (self.url_edit, self.headers):
+            self._form.setRowVisible(field, is_address)

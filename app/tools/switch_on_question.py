@@ -1,0 +1,90 @@
+"""Question before a tool server is switched on, with all that will be started or reached."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.appearance import Appearance
+from app.widgets.qt_text import with_visible_controls
+from medusa_core.api import ToolServer
+
+_LINES = 6
+translate = QCoreApplication.translate
+
+
+class SwitchOnQuestion(QDialog):
+    """Shows the whole command line or address; Enter and closing mean No.
+
+    Attributes:
+        command: What will be started or reached.
+        yes_button: Switches the server on.
+        no_button: Leaves it off.
+    """
+
+    def __init__(self, server: ToolServer, appearance: Appearance, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Switch on {0}?").format(server.name))
+        self.command = QPlainTextEdit(described(server))
+        self.command.setObjectName("promptPreview")
+        self.command.setProperty("class", "panelText")
+        self.command.setReadOnly(True)
+        self.command.setTabChangesFocus(True)
+        self.command.setMinimumHeight(self.command.fontMetrics().lineSpacing() * _LINES)
+        question = QLabel(self._question(server))
+        question.setBuddy(self.command)
+        self.command.setAccessibleName(question.text())
+        warning = QLabel(self._warning(server))
+        for label in (question, warning):
+            label.setWordWrap(True)
+        buttons = QDialogButtonBox()
+        no, yes = QDialogButtonBox.ButtonRole.RejectRole, QDialogButtonBox.ButtonRole.AcceptRole
+        self.yes_button = buttons.addButton(self.tr("Switch on"), yes)
+        self.no_button = buttons.addButton(self.tr("Leave it off"), no)
+        self.yes_button.setAutoDefault(False)
+        self.no_button.setDefault(True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.addWidget(question)
+        column.addWidget(self.command, 1)
+        column.addWidget(warning)
+        column.addWidget(buttons)
+        self.no_button.setFocus()
+        self.resize(appearance.scale.px(38), appearance.scale.px(22))
+
+    def _question(self, server: ToolServer) -> str:
+        if server.url:
+            return self.tr("Medusa Chat will connect to this address:")
+        return self.tr("Medusa Chat will start this program:")
+
+    def _warning(self, server: ToolServer) -> str:
+        if server.url:
+            return self.tr(
+                "Whoever runs this server receives the arguments of the calls that you approve, "
+                "and its results can mislead the model. Switch on only servers that you trust. It "
+                "is connected with each start of Medusa Chat until you switch it off."
+            )
+        return self.tr(
+            "It runs with your rights: it can read and change all of your files and reach the "
+            "network, also without a call. Switch on only programs that you trust. It starts with "
+            "each start of Medusa Chat until you switch it off."
+        )
+
+
+def described(server: ToolServer) -> str:
+    """Return all that is started or reached, with signs for characters that aren't visible."""
+    lines = [server.command_line]
+    if server.cwd:
+        lines.append(translate("Tools", "in the folder {0}").format(server.cwd))
+    if server.headers:
+        names = ", ".join(name for name, _ in server.headers)
+        lines.append(translate("Tools", "with the headers {0}").format(names))
+    return with_visible_controls("\n".join(lines))
