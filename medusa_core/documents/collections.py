@@ -25,18 +25,16 @@ from medusa_core.system.storage.database import SqlRow
 
 _MOST_NAME_CHARS = 200
 _INFO = """
-    SELECT l.number, l.id, l.name, l.embedding_model,
-        (SELECT count(*) FROM documents AS d WHERE d.collection = l.number AND state = 'indexed'),
-        count(c.number), coalesce(sum(length(c.text)), 0), count(v.chunk)
+    SELECT l.number, l.id, l.name, coalesce(sum(d.state = 'indexed'), 0),
+        coalesce(sum(d.num_chunks), 0), coalesce(sum(d.num_chars), 0), l.embedding_model,
+        (SELECT count(*) FROM vectors AS v JOIN chunks AS c ON c.number = v.chunk
+            JOIN documents AS e ON e.number = c.document WHERE e.collection = l.number)
     FROM collections AS l LEFT JOIN documents AS d ON d.collection = l.number
-    LEFT JOIN chunks AS c ON c.document = d.number LEFT JOIN vectors AS v ON v.chunk = c.number
     GROUP BY l.number ORDER BY l.number
 """
 _DOCUMENTS = """
-    SELECT d.path, d.state, d.reason, count(c.number), coalesce(sum(length(c.text)), 0),
-        d.num_bytes, d.changed_ns
-    FROM documents AS d LEFT JOIN chunks AS c ON c.document = d.number
-    WHERE d.collection = ? GROUP BY d.number ORDER BY d.path
+    SELECT path, state, reason, num_chunks, num_chars, num_bytes, changed_ns
+    FROM documents WHERE collection = ? ORDER BY path
 """
 
 
@@ -69,12 +67,10 @@ class Collections:
         with self._store.snapshot() as db:
             return tuple(
                 CollectionInfo(
-                    *(collection_id, name, tuple(map(Path, self._store.roots(number)))),
-                    *(num_documents, num_chunks, num_chars, model, num_embedded),
+                    collection_id, name, tuple(map(Path, self._store.roots(number))), *figures
                 )
-                for number, collection_id, name, model, num_documents, num_chunks, num_chars,
-                num_embedded in db.rows(_INFO)
-            )  # fmt: skip
+                for number, collection_id, name, *figures in db.rows(_INFO)
+            )
 
     def create(self, name: str) -> CollectionInfo:
         """Create an empty collection.
@@ -150,7 +146,7 @@ class Collections:
             if not any(Path(name).is_relative_to(root) for root in roots)
         ]
         self._store.remove_documents(left)
-        self._store.purge()
+        self._store.purge(shrinks=True)
 
     def documents(self, collection_id: str) -> tuple[DocumentInfo, ...]:
         """Return the files of a collection that were read or skipped, by path.
@@ -222,8 +218,7 @@ class Collections:
         within = f"WHERE d.collection IN ({', '.join('?' * len(numbers))})"
         with self._store.snapshot() as db:
             total = db.row(
-                "SELECT coalesce(sum(length(c.text)), 0) FROM chunks AS c"
-                f" JOIN documents AS d ON d.number = c.document {within}",
+                f"SELECT coalesce(sum(num_chars), 0) FROM documents AS d {within}",
                 *numbers,
             )
             if total is None or total[0] > most_chars:

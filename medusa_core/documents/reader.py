@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import NamedTuple
 
 from medusa_core.documents.chunks import Chunk
@@ -48,17 +47,7 @@ class DocumentReader:
         self._most_s = most_s
         self._worker: WorkerProcess | None = None
         self._num_read = 0
-
-    def __enter__(self) -> DocumentReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        self._is_closed = False
 
     def read(self, path: str, digest: str) -> ReadDocument:
         """Read a document, which may take minutes.
@@ -70,14 +59,7 @@ class DocumentReader:
         Raises:
             AttachmentError: The file has no text or too much, or takes too long.
         """
-        if self._num_read >= _MOST_FILES:
-            self.close()
-        if self._worker is None or self._worker.sandbox is None:
-            self._num_read = 0
-            self._worker = WorkerProcess(_MODULE, _ERRORS, MEMORY_BYTES, _MOST_LINE_CHARS)
-            self._worker.start()
-        self._num_read += 1
-        answer = self._worker.request({"path": path, "digest": digest}, self._most_s)
+        answer = self._started().request({"path": path, "digest": digest}, self._most_s)
         if "error" in answer:
             raise AttachmentError(
                 text_from_json(answer["error"]), is_skipped=bool(answer.get("is_skipped"))
@@ -91,7 +73,27 @@ class DocumentReader:
         return ReadDocument(str(answer["digest"]), chunks)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, also while another thread reads; nothing can be read any more."""
+        self._is_closed = True
+        self._end()
+
+    def _started(self) -> WorkerProcess:
+        """Return the process, which is started or replaced if needed."""
+        if self._num_read >= _MOST_FILES:
+            self._end()
+        worker = self._worker
+        if worker is None or worker.sandbox is None:
+            worker = WorkerProcess(_MODULE, _ERRORS, MEMORY_BYTES, _MOST_LINE_CHARS)
+            self._worker, self._num_read = worker, 0
+            worker.start()
+        self._num_read += 1
+        if self._is_closed:
+            worker.close()
+            raise AttachmentError("Reading was stopped.")
+        return worker
+
+    def _end(self) -> None:
+        """End the process; the next document gets a new one."""
         if self._worker is not None:
             self._worker.close()
         self._worker = None

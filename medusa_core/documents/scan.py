@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,9 @@ def scan(roots: Iterable[str]) -> dict[str, FoundFile]:
     found: dict[str, FoundFile] = {}
     for root in roots:
         for file in _walk(root):
+            if not _is_text(file.path):
+                shown = file.path.encode("utf-8", "replace").decode()
+                file = FoundFile(shown, 0, 0, tr("Its name isn't valid text."))
             found.setdefault(file.path, file)
             if len(found) > _MOST_ENTRIES:
                 reason = tr("Only the first {0:,} files and folders were searched.", _MOST_ENTRIES)
@@ -64,7 +68,8 @@ def _walk(root: str) -> Iterator[FoundFile]:
         folder = folders.pop()
         try:
             with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                some = islice(listing, _MOST_ENTRIES + 1)
+                entries = sorted(some, key=lambda entry: entry.name)
         except OSError as error:
             yield FoundFile(folder, 0, 0, tr("It can't be opened: {0}.", error.strerror or error))
             continue
@@ -89,6 +94,15 @@ def _reason_to_skip(entry: os.DirEntry[str]) -> str:
     if entry.name in _GENERATED and entry.is_dir(follow_symlinks=False):
         return tr("Folders of installed packages aren't read.")
     return ""
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path has no bytes that aren't UTF-8, which Python decodes as surrogates."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _file(path: str) -> FoundFile:

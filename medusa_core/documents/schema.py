@@ -35,6 +35,8 @@ CREATE TABLE documents (
     changed_ns INTEGER NOT NULL,
     digest TEXT NOT NULL,
     reader INTEGER NOT NULL,
+    num_chunks INTEGER NOT NULL,
+    num_chars INTEGER NOT NULL,
     UNIQUE (collection, path)
 ) STRICT;
 CREATE TABLE chunks (

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medusa_core.chats.history.folding import fold
+from medusa_core.documents.function_words import FUNCTION_WORDS
 from medusa_core.documents.records import Embed, Found, Passage
 from medusa_core.documents.store import DocumentStore
 from medusa_core.i18n import text_from_json
@@ -22,13 +23,12 @@ _MOST_WORDS = 64
 _MOST_CHARS = 4000
 _CANDIDATES = 50  # of each ranking
 _RRF_K = 60
-_HEADING_WEIGHT = 2.0
 
 # CROSS JOIN fixes the join order: the index of words comes first.
 _BM25 = """
     SELECT w.rowid FROM words AS w CROSS JOIN chunks AS c ON c.number = w.rowid
     CROSS JOIN documents AS d ON d.number = c.document
-    WHERE words MATCH ? AND d.collection IN ({}) ORDER BY bm25(words, ?, 1.0), w.rowid LIMIT ?
+    WHERE words MATCH ? AND d.collection IN ({}) ORDER BY bm25(words), w.rowid LIMIT ?
 """
 _VECTORS = """
     SELECT v.chunk, v.vector FROM documents AS d JOIN chunks AS c ON c.document = d.number
@@ -69,7 +69,7 @@ class Searcher:
     def _by_words(self, collections: Sequence[int], words: str) -> list[int]:
         """Return the numbers of the best chunks by BM25."""
         sql = _BM25.format(_places(collections))
-        found = self._store.rows(sql, words, *collections, _HEADING_WEIGHT, _CANDIDATES)
+        found = self._store.rows(sql, words, *collections, _CANDIDATES)
         return [number for (number,) in found]
 
     def _vectors_of(self, collections: Sequence[int], model: str) -> Vectors:
@@ -154,12 +154,13 @@ class Vectors:
 
 
 def as_query(text: str) -> str:
-    """Return an FTS5 query for any word of a text; empty if it has none.
+    """Return an FTS5 query for any word of a text but function words; empty if it has none.
 
     In scripts without spaces, words are pairs of characters.
     """
     terms: dict[str, None] = {}
-    for word in _WORD.findall(unicodedata.normalize("NFC", text)):
+    words = _WORD.findall(unicodedata.normalize("NFC", text))
+    for word in [word for word in words if word.lower() not in FUNCTION_WORDS] or words:
         parts = fold(word).split()
         terms |= dict.fromkeys(part for part in parts if len(parts) == 1 or len(part) > 1)
         terms |= dict.fromkeys(f"{first} {second}" for first, second in pairwise(parts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ class DocumentStore:
         Raises:
             StorageError: It can't be opened.
         """
+        self._path = path
         self._lock = threading.RLock()
         self._database = open_database(path, MIGRATIONS, mend=restore_words, serves_threads=True)
         self._num_writes = 0
@@ -162,9 +163,11 @@ class DocumentStore:
                 self._remove_documents(db, [found[0]])
             number = db.write(
                 "INSERT INTO documents (collection, path, name, state, reason, num_bytes,"
-                " changed_ns, digest, reader) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " changed_ns, digest, reader, num_chunks, num_chars)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 *(collection, file.path, name, state.value, as_json(reason)),
-                *(file.num_bytes, file.changed_ns, digest, reader),
+                *(file.num_bytes, file.changed_ns, digest, reader, len(chunks)),
+                sum(len(chunk.text) for chunk in chunks),
             )
             words = []
             for place, heading, text in chunks:
@@ -203,7 +206,7 @@ class DocumentStore:
             numbers = db.rows("SELECT number FROM documents WHERE collection = ?", number)
             self._remove_documents(db, [number for (number,) in numbers])
             db.write("DELETE FROM collections WHERE number = ?", number)
-        self.purge()
+        self.purge(shrinks=True)
 
     def set_embedding_model(self, collection: int, name: str) -> None:
         """Note the model of a collection's vectors, and remove those of another one."""
@@ -267,12 +270,22 @@ class DocumentStore:
                 ],
             )
 
-    def purge(self) -> None:
-        """Erase what was removed: from the index of words, unused pages and the log."""
+    def purge(self, *, shrinks: bool = False) -> None:
+        """Erase what was removed: from the index of words, the log and copies of a damaged file.
+
+        Unused pages are overwritten as they are freed (`secure_delete`).
+
+        Args:
+            shrinks: Give unused pages back to the system, too, which rewrites the file.
+        """
         with self._lock:
             self._database.write("INSERT INTO words (words) VALUES ('optimize')")
-            self._database.write("VACUUM")
+            if shrinks:
+                self._database.write("VACUUM")
             self._database.checkpoint(truncates=True)
+            for copy in self._path.parent.glob(f"{self._path.name}.damaged-*"):
+                with suppress(OSError):
+                    copy.unlink()
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""

@@ -1,7 +1,11 @@
 """Collections of files: what is read, found again, updated and erased."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,8 +14,11 @@ import pytest
 from numpy.typing import NDArray
 
 from medusa_core.documents.collections import Collections
+from medusa_core.documents.reader import DocumentReader
 from medusa_core.documents.records import DocumentState, IndexProgress
-from medusa_core.errors import RequestError
+from medusa_core.documents.schema import MIGRATIONS, restore_words
+from medusa_core.errors import AttachmentError, RequestError
+from medusa_core.system.storage.database_salvage import salvage
 
 
 @pytest.fixture
@@ -185,8 +192,11 @@ def test_a_removed_collection_leaves_no_text(
         files = [path for path in (tmp_path / "index").iterdir() if path.is_file()]
         return any(word in path.read_bytes() for path in files)
 
-    collections.remove_path(kept_id, kept)
+    kept.write_text("rewritten by now")
+    update(collections, kept_id)
     assert not is_in_files(b"something")
+    collections.remove_path(kept_id, kept)
+    assert not is_in_files(b"rewritten")
     assert is_in_files(b"quagmire")
     assert is_in_files(b"xylophon")
     collections.remove(collection_id)
@@ -246,6 +256,74 @@ def test_an_update_can_be_stopped_and_continued(collections: Collections, folder
     assert len(states(collections, collection_id)) in (1, 2)
     update(collections, collection_id)
     assert len(states(collections, collection_id)) == 2
+
+
+def test_an_update_that_was_killed_leaves_a_usable_index(
+    collections: Collections, folder: Path, tmp_path: Path
+) -> None:
+    for number in range(4):
+        (folder / f"{number}.txt").write_text(f"heron number{number}")
+    collection_id = collections.create("Killed").id
+    collections.add_paths(collection_id, [folder])
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from medusa_core.documents.collections import Collections\n"
+        "Collections(Path(sys.argv[1])).update(\n"
+        "    sys.argv[2], lambda one: one.num_done > 1 and os.kill(os.getpid(), 9), lambda: False)"
+    )
+    index = str(tmp_path / "index")
+    ended = subprocess.run([sys.executable, "-c", code, index, collection_id], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    read = len(states(collections, collection_id))
+    assert 2 <= read < 6
+    assert len(collections.search([collection_id], "heron").passages) == read
+    update(collections, collection_id)
+    assert len(collections.search([collection_id], "heron").passages) == 6
+
+
+def test_damaged_and_hostile_files_fail_alone(collections: Collections, folder: Path) -> None:
+    with zipfile.ZipFile(folder / "entities.docx", "w") as archive:
+        archive.writestr("word/document.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
+    collection_id = indexed(collections, folder)
+    assert states(collections, collection_id) == {
+        "birds.txt": DocumentState.INDEXED,
+        "code.py": DocumentState.INDEXED,
+        "broken.pdf": DocumentState.FAILED,
+        "entities.docx": DocumentState.FAILED,
+    }
+    seen: list[IndexProgress] = []
+    collections.update(collection_id, seen.append, lambda: False)
+    assert seen == []  # failed files are read again when they change
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_process_that_takes_too_long_is_replaced(folder: Path, tmp_path: Path) -> None:
+    reader = DocumentReader(most_s=1.0)
+    os.mkfifo(tmp_path / "endless.txt")
+    with pytest.raises(AttachmentError, match="too long"):
+        reader.read(str(tmp_path / "endless.txt"), "")
+    read = reader.read(str(folder / "birds.txt"), "")
+    assert read.chunks is not None
+    assert reader.read(str(folder / "birds.txt"), read.digest).chunks is None
+    reader.close()
+    with pytest.raises(AttachmentError, match="stopped"):
+        reader.read(str(folder / "birds.txt"), "")
+
+
+def test_words_of_a_salvaged_index_are_found(
+    collections: Collections, folder: Path, tmp_path: Path
+) -> None:
+    collection_id = indexed(collections, folder)
+    salvaged = tmp_path / "salvaged"
+    salvaged.mkdir()
+    collections.close()
+    index = tmp_path / "index" / "documents.db"
+    salvage(index, salvaged / "documents.db", MIGRATIONS, restore_words)
+    opened = Collections(salvaged)
+    assert len(opened.search([collection_id], "heron").passages) == 2
+    opened.remove(collection_id)
+    opened.close()
 
 
 def test_names_and_paths_are_checked(collections: Collections, tmp_path: Path) -> None:
