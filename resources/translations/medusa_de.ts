@@ -91,6 +91,29 @@
     </message>
 </context>
 <context>
+    <name>ApprovalsPage</name>
+    <message>
+        <source>Calls that are always approved</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Revoke</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>These calls run without a question. If a server&apos;s command line, or a tool&apos;s name, description or arguments change, you are asked again.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No call is always approved.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A call that an earlier version approved</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>AttachmentBar</name>
     <message>
         <source>Put the text into the message</source>
@@ -435,6 +458,33 @@
     <message>
         <source>Answers</source>
         <translation>Antworten</translation>
+    </message>
+</context>
+<context>
+    <name>BuiltinPage</name>
+    <message>
+        <source>Save addresses</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tools that are switched on can be chosen in each chat. The model asks for a call; it runs only after you have approved it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Address of a SearXNG server that gives results as JSON, such as your own.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Web pages of this computer and of private networks aren&apos;t fetched, except of these hosts, one in a line.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Search address</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Allowed private hosts</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -2849,7 +2899,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Enter it again in the settings of the server.</source>
-        <translation type="unfinished"></translation>
+        <translation>Geben Sie es in den Einstellungen des Servers noch einmal ein.</translation>
     </message>
     <message>
         <source>Folders of installed packages aren&apos;t read.</source>
@@ -2861,7 +2911,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Install it, or give its full path.</source>
-        <translation type="unfinished"></translation>
+        <translation>Installieren Sie es, oder geben Sie den ganzen Pfad an.</translation>
     </message>
     <message>
         <source>It broke the process that reads it.</source>
@@ -4085,7 +4135,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The folder {0} of the server doesn&apos;t exist.</source>
-        <translation type="unfinished"></translation>
+        <translation>Den Ordner {0} des Servers gibt es nicht.</translation>
     </message>
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
@@ -4249,15 +4299,15 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The program closed its output.{0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Programm hat seine Ausgabe geschlossen.{0}</translation>
     </message>
     <message>
         <source>The program ended with exit code {0}.{1}</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Programm endete mit dem Code {0}.{1}</translation>
     </message>
     <message>
         <source>The program {0} isn&apos;t found.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Programm {0} wurde nicht gefunden.</translation>
     </message>
     <message>
         <source>The residual layers are not all {0} wide.</source>
@@ -4289,7 +4339,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The secret {0} isn&apos;t in the keyring.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Geheimnis {0} ist nicht im Schlüsselbund.</translation>
     </message>
     <message>
         <source>The selector has the rank 0.</source>
@@ -4301,15 +4351,15 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The server closed the connection.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server hat die Verbindung geschlossen.</translation>
     </message>
     <message>
         <source>The server didn&apos;t start within {0:.0f} s.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server ist nicht innerhalb von {0:.0f} s gestartet.</translation>
     </message>
     <message>
         <source>The server doesn&apos;t read what it is sent.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server liest nicht, was ihm gesendet wird.</translation>
     </message>
     <message>
         <source>The server ended: {0}.</source>
@@ -4317,19 +4367,19 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The server has more than {0} tools.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server hat mehr als {0} Werkzeuge.</translation>
     </message>
     <message>
         <source>The server sends compressed data, which it wasn&apos;t asked for.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server sendet unverlangt komprimierte Daten.</translation>
     </message>
     <message>
         <source>The server sent a message of more than {0} MiB.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server hat eine Nachricht von mehr als {0} MiB gesendet.</translation>
     </message>
     <message>
         <source>The server writes without end, so it was stopped.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server schreibt ohne Ende; deshalb wurde er angehalten.</translation>
     </message>
     <message>
         <source>The server {0} can&apos;t be used: {1}.</source>
@@ -4337,11 +4387,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The server&apos;s answer doesn&apos;t follow the protocol: {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Antwort des Servers hält sich nicht an das Protokoll: {0}</translation>
     </message>
     <message>
         <source>The server&apos;s list of tools doesn&apos;t end.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Liste der Werkzeuge des Servers endet nicht.</translation>
     </message>
     <message>
         <source>The settings can&apos;t be exported: {0}.</source>
@@ -4429,11 +4479,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The tool asks for more input, which this program can&apos;t give.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Werkzeug verlangt weitere Eingaben, die dieses Programm nicht geben kann.</translation>
     </message>
     <message>
         <source>The tools are described by more than {0} KiB.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Beschreibungen der Werkzeuge haben mehr als {0} KiB.</translation>
     </message>
     <message>
         <source>The tree lacks the parents of {0} nodes, such as {1}.</source>
@@ -4497,7 +4547,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>There is already a server {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es gibt schon einen Server {0}.</translation>
     </message>
     <message>
         <source>There is no answer to learn from.</source>
@@ -4533,7 +4583,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>There is no server {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es gibt keinen Server {0}.</translation>
     </message>
     <message>
         <source>There is no text to embed.</source>
@@ -5321,7 +5371,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>it holds text that isn&apos;t valid Unicode</source>
-        <translation type="unfinished"></translation>
+        <translation>es enthält Text, der kein gültiges Unicode ist</translation>
     </message>
     <message>
         <source>it holds {0} once more</source>
@@ -5345,7 +5395,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>it is described by more than {0} KiB</source>
-        <translation type="unfinished"></translation>
+        <translation>seine Beschreibung hat mehr als {0} KiB</translation>
     </message>
     <message>
         <source>it is encoded as {0}</source>
@@ -5421,7 +5471,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>it needs a name</source>
-        <translation type="unfinished"></translation>
+        <translation>er braucht einen Namen</translation>
     </message>
     <message>
         <source>it promises {0:,} of something</source>
@@ -5489,7 +5539,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>its name is empty or too long</source>
-        <translation type="unfinished"></translation>
+        <translation>sein Name ist leer oder zu lang</translation>
     </message>
     <message>
         <source>its numbers are big-endian</source>
@@ -5497,7 +5547,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>its schema is nested too deeply</source>
-        <translation type="unfinished"></translation>
+        <translation>sein Schema ist zu tief verschachtelt</translation>
     </message>
     <message>
         <source>its status is {0}</source>
@@ -6637,7 +6687,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>{0} can&apos;t be started: {1}.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} kann nicht gestartet werden: {1}.</translation>
     </message>
     <message>
         <source>{0} describes no tool servers.</source>
@@ -6997,7 +7047,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>{0} must be a number of seconds up to {1:.0f}</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} muss eine Zahl von Sekunden bis {1:.0f} sein</translation>
     </message>
     <message>
         <source>{0} must be a text</source>
@@ -9998,6 +10048,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <source>What’s new</source>
         <translation>Neuigkeiten</translation>
     </message>
+    <message>
+        <source>Tools</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Palette</name>
@@ -10494,6 +10548,61 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>ServerDetails</name>
+    <message>
+        <source>Switched on</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is started or reached</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Edit…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Restart</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Remove…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tools of this server</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Log</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A server brings tools, such as the files of a folder or a calendar. Add one by its command line or address, or import those of another program. It is started only once you switch it on.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tools</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0}: {1}</source>
+        <translation type="unfinished">{0}: {1}</translation>
+    </message>
+    <message>
+        <source>State: {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It has written nothing.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its tools are known once it is on.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>ServerDialog</name>
     <message>
         <source>Let other programs on this computer use the model</source>
@@ -10538,6 +10647,140 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Editors, scripts and other programs on this computer can then use the model that is loaded here, by OpenAI&apos;s or Anthropic&apos;s API.</source>
         <translation>Editoren, Skripte und andere Programme auf diesem Computer können dann das hier geladene Modell nutzen, über die API von OpenAI oder Anthropic.</translation>
+    </message>
+</context>
+<context>
+    <name>ServerForm</name>
+    <message>
+        <source>Edit the server</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add a server</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Program on this computer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation type="unfinished">Adresse</translation>
+    </message>
+    <message>
+        <source>Kind of server</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The program and its arguments; quotation marks keep spaces together.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>your home folder</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add a variable</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add a header</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Save</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation type="unfinished">Abbrechen</translation>
+    </message>
+    <message>
+        <source>A quotation mark in the command line isn&apos;t closed: close it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation type="unfinished">Name</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Command line</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Folder</source>
+        <translation type="unfinished">Ordner</translation>
+    </message>
+    <message>
+        <source>Variables</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Headers</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ServersPage</name>
+    <message>
+        <source>Servers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Import</source>
+        <translation type="unfinished">Importieren</translation>
+    </message>
+    <message>
+        <source>Show mcp.json</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0}: {1}</source>
+        <translation type="unfinished">{0}: {1}</translation>
+    </message>
+    <message>
+        <source>Imported, and switched off: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} has no server that isn&apos;t here already.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Remove {0}?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its settings and its secrets are deleted, and its program is ended.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>From {0} ({1})</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>From a file…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Import servers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>JSON files (*.json)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is no file manager. The file is {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -11884,6 +12127,37 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>SwitchOnQuestion</name>
+    <message>
+        <source>Switch on {0}?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Switch on</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Leave it off</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Medusa Chat will connect to this address:</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Medusa Chat will start this program:</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Whoever runs this server receives the arguments of the calls that you approve, and its results can mislead the model. Switch on only servers that you trust. It is connected with each start of Medusa Chat until you switch it off.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It runs with your rights: it can read and change all of your files and reach the network, also without a call. Switch on only programs that you trust. It starts with each start of Medusa Chat until you switch it off.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>TemplatePreview</name>
     <message>
         <source>The prompt as the model reads it: the chat in the form of the model&apos;s own template.</source>
@@ -11978,12 +12252,13 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <source>No tools are chosen for this chat.</source>
         <translation type="unfinished"></translation>
     </message>
-    <message numerus="yes">
-        <source>%n tool(s)</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
-        </translation>
+    <message>
+        <source>{0} tools</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} tool</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>about {0} tokens of each prompt</source>
@@ -12010,6 +12285,65 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>Tools</name>
+    <message>
+        <source>in the folder {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>with the headers {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Calculator</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Calculates exactly. It reaches nothing outside of itself.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Date and time</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads this computer&apos;s clock and nothing else.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Web page</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Fetches a page from the internet as text. It reaches the hosts that you approve, which learn your address and what is asked for.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Web search</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Searches by the SearXNG address below. Only that host is reached; it learns the words that are searched for.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation type="unfinished">aus</translation>
+    </message>
+    <message>
+        <source>starting…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>ready</source>
+        <translation type="unfinished">bereit</translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>ToolsButton</name>
     <message>
         <source>Tools</source>
@@ -12021,6 +12355,21 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Manage tools…</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ToolsDialog</name>
+    <message>
+        <source>Built in</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Servers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Approvals</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -12625,6 +12974,33 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     <message>
         <source>Quit</source>
         <translation>Beenden</translation>
+    </message>
+</context>
+<context>
+    <name>edit</name>
+    <message>
+        <source>Name</source>
+        <translation type="unfinished">Name</translation>
+    </message>
+    <message>
+        <source>in the keyring</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Secret</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Saved in the system&apos;s keyring; mcp.json only has a reference to it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation type="unfinished">Entfernen</translation>
     </message>
 </context>
 </TS>

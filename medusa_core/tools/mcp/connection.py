@@ -260,4 +260,5 @@ def _reason_of(error: BaseException) -> tuple[str, str]:
 def _short(error: BaseException) -> str:
     """Return the text of an error on one line of limited length."""
     text = " ".join(str(error)[: 4 * _MOST_REASON_CHARS].split())
+    text = text.partition(" For further information visit")[0]  # an address in pydantic's errors
     return "".join(char for char in text if char.isprintable())[:_MOST_REASON_CHARS]
