@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         stored_prompt,
         stored_prompts,
     )
+    from medusa_core.chats.passages import source_of
     from medusa_core.chats.settings_file import (
         NOT_EXPORTED,
         SettingsFile,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
         IndexProgress,
         Passage,
     )
+    from medusa_core.documents.retrieval import PassageRoom, Retrieved, passage_room, retrieve
     from medusa_core.engine.batch.lines import read_lines
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
     from medusa_core.hub.first_model import (

@@ -19,6 +19,7 @@ from medusa_core.chats.conversation import (
     Prompt,
     Turn,
 )
+from medusa_core.messages import PassagePart
 
 
 class Shown(NamedTuple):
@@ -112,6 +113,17 @@ class TurnList(QObject):
             kept = None
         self._show_versions()
 
+    def show_passages(self) -> None:
+        """Show the passages that were retrieved for the last prompt."""
+        for place, shown in enumerate(self._shown[-1:], len(self._shown) - 1):
+            shown.user.show_passages(shown.turn.prompt.passages)
+            shown.answer.cite(self._citable(place))
+
+    def _citable(self, place: int) -> tuple[PassagePart, ...]:
+        """Return the passages that the answer at an index may cite."""
+        turns = self._state.conversation.turns[: place + 1]
+        return tuple(one for turn in turns for one in turn.prompt.passages)
+
     def show_model(self, model_key: str) -> None:
         """Set the current model."""
         self.model_key = model_key
@@ -126,11 +138,12 @@ class TurnList(QObject):
         place = len(self._shown)
         if user is None:
             user = UserMessage(turn.prompt.text, self._appearance, turn.prompt.attachments)
+            user.show_passages(turn.prompt.passages)
             user.edited.connect(lambda text: self.edited.emit(place, text))
             user.version_chosen.connect(lambda n: self.prompt_chosen.emit(place, n))
             user.quoted.connect(self.quoted)
             self._view.add(user)
-        answer = AnswerMessage(turn.answer, self._appearance)
+        answer = AnswerMessage(turn.answer, self._appearance, self._citable(place))
         answer.regenerate_requested.connect(lambda: self.regenerate_requested.emit(place))
         answer.reroll_requested.connect(lambda token: self.reroll_requested.emit(place, token))
         answer.continue_requested.connect(lambda: self.continue_requested.emit(place))

@@ -176,6 +176,8 @@ class HistoryController(QObject):
             self._known.add(name)
             title = title_of(turn.prompt.text)
             write(lambda h: h.begin(name, title))
+            if collections := conversation.collections:
+                write(lambda h: h.set_collections(name, collections))
             self._save_draft("", Draft())
         if turn.prompt.answers == [turn.answer]:
             prompt = stored_prompt(conversation, turn.prompt)
@@ -185,6 +187,16 @@ class HistoryController(QObject):
         self.keep_drafts()
         self._save.start()
         self.refresh()
+
+    def _passages_found(self, conversation: Conversation, turn: Turn) -> None:
+        found = (turn.prompt.id, turn.prompt.passages)
+        self.journal.write(lambda h: h.set_passages(*found))
+
+    def _collections_changed(self, conversation: Conversation) -> None:
+        """Save the collections of a conversation, once it is saved itself."""
+        if conversation.session_id in self._known:
+            changed = (conversation.session_id, conversation.collections)
+            self.journal.write(lambda h: h.set_collections(*changed))
 
     def _save_steps(self, answer: Answer) -> None:
         """Save the steps of an answer that aren't saved yet."""
@@ -350,12 +362,14 @@ class HistoryController(QObject):
     def _connect(self) -> None:
         chat, sidebar = self._chat, self.sidebar
         chat.prompt_sent.connect(self._prompt_sent)
+        chat.passages_found.connect(self._passages_found)
         chat.taken_up.connect(self._taken_up)
         chat.reasoning_known.connect(self._reasoning_known)
         chat.ended.connect(self._ended)
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._save_leaf)
         chat.state.conversation_changed.connect(self._show_conversation)
+        chat.state.collections_changed.connect(self._collections_changed)
         sidebar.opened.connect(self.open)
         sidebar.new_requested.connect(chat.new_chat)
         sidebar.search_changed.connect(lambda _: self.refresh())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from markdown_it.token import Token
 
 from app.markdown.block import ORIGINS
+from app.markdown.citations import with_citations
 from app.markdown.inline import runs_from_tokens
 from app.markdown.model import (
     CodeBlock,
@@ -37,6 +38,7 @@ class Flattener:
     Args:
         inline_tokens: Parses inline text.
         origins: Source position of each character of the parsed text.
+        passages: Numbers of the passages that the text may cite; without any, it cites none.
 
     Attributes:
         blocks: Emitted blocks.
@@ -46,7 +48,9 @@ class Flattener:
         self,
         inline_tokens: Callable[[str], Sequence[Token]],
         origins: Sequence[int],
+        passages: Collection[int] = (),
     ) -> None:
+        self._passages = passages
         self.blocks: list[MarkdownBlock] = []
         self._inline_tokens = inline_tokens
         self._origins = origins
@@ -126,6 +130,8 @@ class Flattener:
         inner = token.meta[ORIGINS][: len(token.content)]
         tokens = self._inline_tokens(token.content)
         runs = runs_from_tokens(tokens, token.content, self._to_source(inner))
+        if self._passages:
+            runs = with_citations(runs, self._passages)
         if self._rows:
             self._rows[-1].append(runs)
         else:

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
-from app.markdown.model import Marker, Paragraph, Place, TextStyle
+from app.markdown.model import UNKNOWN_CITATION, Marker, Paragraph, Place, TextStyle
 from app.markdown.spans import Span
 from app.theme.legend import Mark
 from app.theme.text_style import (
@@ -105,7 +105,7 @@ class Formats:
         fmt.setForeground(QColor(self._foreground(style, href, ink, look)))
         if style & TextStyle.CODE and not look.is_code:
             fmt.setBackground(QColor(self._style.code_background))
-        if style & TextStyle.STRIKE:
+        if style & TextStyle.STRIKE or href.startswith(UNKNOWN_CITATION):
             fmt.setFontStrikeOut(True)
         if style & _SCRIPTS:
             is_sub = style & TextStyle.SUBSCRIPT
@@ -134,9 +134,9 @@ class Formats:
         fmt.setFontItalic(bool(style & (TextStyle.EMPHASIS | TextStyle.IMAGE)))
 
     def _foreground(self, style: TextStyle, href: str, ink: Ink, look: LineLook) -> str:
-        if href:
+        if href and not href.startswith(UNKNOWN_CITATION):
             return self._style.link
-        if style & TextStyle.IMAGE or (look.is_quoted and not look.is_code):
+        if href or style & TextStyle.IMAGE or (look.is_quoted and not look.is_code):
             return self._style.muted
         return self._style.ink(ink)
 

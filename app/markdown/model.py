@@ -11,6 +11,8 @@ from enum import IntFlag
 from typing import NamedTuple
 
 LINE_BREAK = "\u2028"
+# Targets of citations: the number of a passage follows, which exists or not.
+CITATION, UNKNOWN_CITATION = "passage:", "no-passage:"
 
 
 class TextStyle(IntFlag):
@@ -37,7 +39,7 @@ class Run(NamedTuple):
             comes from `start + i`; else (entities, partly consumed tabs, formulas) all
             characters come from the whole part.
         style: Its style.
-        href: Target of its link, http or https only; empty outside links.
+        href: Target of its link: http, https, or a citation; empty outside links.
     """
 
     text: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -89,10 +90,15 @@ class Parsed:
 
 
 class MarkdownParser:
-    """Parser of whole answers, or of their ends."""
+    """Parser of whole answers, or of their ends.
 
-    def __init__(self) -> None:
+    Args:
+        passages: Numbers of the passages that the text may cite; without any, it cites none.
+    """
+
+    def __init__(self, passages: Collection[int] = ()) -> None:
         self._markdown = WatchedMarkdown()
+        self._passages = passages
 
     def parse(self, text: str, start: int = 0, prefix: str = "") -> Parsed:
         """Parse a text.
@@ -110,7 +116,7 @@ class MarkdownParser:
         env: EnvType = {}
         tokens = self._markdown.block.parse(source.text, self._markdown, env, []) or []
         cut = _last_start(tokens)
-        flattener = Flattener(self._markdown.inline_tokens, source.origins)
+        flattener = Flattener(self._markdown.inline_tokens, source.origins, self._passages)
         num_frozen = 0
         for index, token in enumerate(tokens):
             if index == cut:

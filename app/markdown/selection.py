@@ -7,7 +7,9 @@ from html import escape
 from typing import NamedTuple
 
 from app.markdown.model import (
+    CITATION,
     LINE_BREAK,
+    UNKNOWN_CITATION,
     CodeBlock,
     MarkdownBlock,
     Marker,
@@ -252,4 +254,5 @@ def _styled(run: Run) -> str:
     for style, tag in _TAGS.items():
         if run.style & style:
             text = f"<{tag}>{text}</{tag}>"
-    return f'<a href="{escape(run.href)}">{text}</a>' if run.href else text
+    is_link = run.href and not run.href.startswith((CITATION, UNKNOWN_CITATION))
+    return f'<a href="{escape(run.href)}">{text}</a>' if is_link else text

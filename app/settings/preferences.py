@@ -78,6 +78,7 @@ class Preferences:
         draft_models: Folders of draft models by folder of the target model.
         serves: Whether the API server is on.
         server_port: Port of the API server.
+        embedding_model: Folder or file of the model that finds passages by meaning; empty for none.
     """
 
     theme: str = setting(
@@ -273,6 +274,13 @@ class Preferences:
         8642.0,
         label=QT_TRANSLATE_NOOP("Settings", "Port of the server"),
         effect="server",
+    )
+
+    embedding_model: str = setting(
+        TextKind(r".{0,4096}"),
+        "",
+        label=QT_TRANSLATE_NOOP("Settings", "Embedding model"),
+        effect="embedding",
     )
 
     @property

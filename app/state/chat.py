@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Protocol
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine.bridge import Request
 from medusa_core.api import Attachment
 from medusa_core.chats.conversation import Answer, Conversation, Turn
 
@@ -31,13 +31,23 @@ class Draft:
         return bool(self.text.strip() or self.attachments)
 
 
+class Stoppable(Protocol):
+    """What a pending answer waits for: a request to the engine, or passages of documents."""
+
+    def cancel(self) -> None:
+        """Stop it; its receiver is still told of the end."""
+
+    def drop(self) -> None:
+        """Stop it without telling its receiver."""
+
+
 @dataclass(slots=True)
 class _Pending:
     """A pending answer."""
 
     conversation: Conversation
     turn: Turn
-    request: Request
+    request: Stoppable
     phase: ChatPhase = ChatPhase.ANSWERING
 
 
@@ -58,12 +68,14 @@ class ChatState(QObject):
         phase_changed: `phase` has changed.
         draft_changed: Text or files of a draft, shown or not, have changed.
         queued_changed: `queued` has changed.
+        collections_changed: A conversation (`Conversation`) has other collections of documents.
     """
 
     conversation_changed = Signal(object)
     phase_changed = Signal()
     draft_changed = Signal()
     queued_changed = Signal()
+    collections_changed = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,11 +121,25 @@ class ChatState(QObject):
         """Ids of conversations with a pending answer."""
         return frozenset(one.conversation.session_id for one in self._pending)
 
-    def begin(self, turn: Turn, request: Request) -> None:
+    def attach_collection(self, collection_id: str, is_attached: bool) -> None:
+        """Attach a collection of documents to the shown conversation, or detach it."""
+        others = tuple(one for one in self.conversation.collections if one != collection_id)
+        self.conversation.collections = (*others, collection_id) if is_attached else others
+        self.collections_changed.emit(self.conversation)
+
+    def begin(self, turn: Turn, request: Stoppable) -> None:
         """Begin to wait for the answer of a turn in the shown conversation."""
         self.stored.add(self.conversation.session_id)
         self._pending.append(_Pending(self.conversation, turn, request))
         self.phase_changed.emit()
+
+    def wait_for(self, turn: Turn, request: Stoppable) -> None:
+        """Let a pending answer wait for another request; a forgotten answer drops it."""
+        pending = [one for one in self._pending if one.turn is turn]
+        for one in pending:
+            one.request = request
+        if not pending:
+            request.drop()
 
     def set_phase(self, turn: Turn, phase: ChatPhase) -> None:
         """Set the phase of a pending answer."""

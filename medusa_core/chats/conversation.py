@@ -205,6 +205,7 @@ class Conversation:
     Attributes:
         session_id: Id of the conversation and of its session in the engine.
         turns: Turns of the shown path, oldest first.
+        collections: Ids of the collections of documents that it has itself.
     """
 
     def __init__(
@@ -213,6 +214,7 @@ class Conversation:
         self._make_id, self._clock = make_id, clock
         self.session_id = session_id or make_id()
         self.turns: list[Turn] = []
+        self.collections: tuple[str, ...] = ()
         self._prompts: list[Prompt] = []
 
     # New turns --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ completes its source was drafted and accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from PySide6.QtGui import QTextDocument
@@ -14,6 +14,7 @@ from PySide6.QtGui import QTextDocument
 from app.markdown.bounds import Bounds
 from app.markdown.formats import Formats
 from app.markdown.json_parser import JsonParser
+from app.markdown.parser import MarkdownParser
 from app.markdown.reader import Reader
 from app.markdown.selection import Copied, Selection, copied, select
 from app.markdown.spans import utf16_length
@@ -54,6 +55,8 @@ class AnswerDocument:
         bounds: Limits of formatting, in total and per call.
         shows_reasoning: Show the reasoning; else the answer without it.
         is_json: Show JSON as indented code.
+        passages: Numbers of the passages that the answer may cite, which may be added before its
+            text.
 
     Attributes:
         document: The document that is filled.
@@ -70,6 +73,7 @@ class AnswerDocument:
         shows_reasoning: bool = False,
         *,
         is_json: bool = False,
+        passages: Collection[int] = (),
     ) -> None:
         self.document = document
         self.has_words = False
@@ -78,7 +82,7 @@ class AnswerDocument:
         self.style = style
         self._writer = DocumentWriter(document, content, Formats(self.style))
         self._bounds = bounds or Bounds()
-        parser = JsonParser() if is_json else None
+        parser = JsonParser() if is_json else MarkdownParser(passages)
         self._reader = Reader(self._writer, self._part, parser, self._bounds)
         self._start = self._num_read = self._revision = 0
 

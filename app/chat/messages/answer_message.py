@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
@@ -34,7 +35,7 @@ from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
 from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
 from medusa_core.chats.conversation import Answer
-from medusa_core.messages import GenerationDone, StopReason
+from medusa_core.messages import GenerationDone, PassagePart, StopReason
 
 # Such an answer isn't at its end.
 _CUT = (
@@ -73,12 +74,20 @@ class AnswerMessage(MessageWidget):
         self,
         answer: Answer,
         appearance: Appearance,
+        passages: Iterable[PassagePart] = (),
         parent: QWidget | None = None,
     ) -> None:
-        """Create the widget; a complete answer is laid out once visible."""
+        """Create the widget; a complete answer is laid out once visible.
+
+        Args:
+            answer: The answer.
+            appearance: Theme and sizes.
+            passages: Passages that it may cite.
+        """
         super().__init__(parent)
         self.is_populated = False
         self.answer = answer
+        self._passages = {one.number: one for one in passages}
         self._searched: str | None = None
         self._version = (0, 1)
         self._is_last = True
@@ -195,6 +204,11 @@ class AnswerMessage(MessageWidget):
         """Ranges of the accepted tokens."""
         return self.document.marked_ranges()
 
+    def cite(self, passages: Iterable[PassagePart]) -> None:
+        """Set the passages that the answer may cite, before it has text."""
+        self._passages.clear()
+        self._passages.update({one.number: one for one in passages})
+
     def show_waiting(self, text: str) -> None:
         """Show the state before the first token."""
         self._waiting.setText(text)
@@ -218,7 +232,7 @@ class AnswerMessage(MessageWidget):
         """Add views of rounds that have begun."""
         new = self.answer.rounds[len(self._views) :]
         for one in new:
-            view = RoundView(one, self._appearance, is_json=self._is_json)
+            view = RoundView(one, self._appearance, self._passages, is_json=self._is_json)
             self._views.append(view)
             self._column.insertWidget(self._column.indexOf(self._row), view)
             view.show()  # at once; the layout would show it in the next turn of the event loop

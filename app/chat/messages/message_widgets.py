@@ -18,6 +18,7 @@ from app.chat.compose.attachment_bar import AttachmentBar
 from app.chat.estimates import estimated_text_px
 from app.chat.messages.copy_button import CopyButton
 from app.chat.messages.highlights import highlight_words
+from app.chat.messages.passages import PassageFold
 from app.chat.messages.prompt_editor import PromptEditor
 from app.chat.messages.text_actions import add_text_actions
 from app.chat.messages.text_view import (
@@ -29,6 +30,7 @@ from app.theme.appearance import Appearance
 from app.theme.tokens import Theme
 from app.widgets.qt_text import passed_on
 from medusa_core.api import Attachment
+from medusa_core.messages import PassagePart
 
 # A bubble is narrower than the column, so that one sees at a glance who speaks.
 BUBBLE_SHARE = 0.86
@@ -126,6 +128,7 @@ class UserMessage(MessageWidget):
     Attributes:
         text: The prompt.
         attachments: Files of the prompt.
+        passages: Passages of documents that were read for the prompt.
 
     Signals:
         edited: The user edited the prompt (the new text).
@@ -146,6 +149,7 @@ class UserMessage(MessageWidget):
         self.is_populated = False
         self.text = text
         self.attachments = attachments
+        self.passages: tuple[PassagePart, ...] = ()
         self._appearance = appearance
         self._version = (0, 1)
 
@@ -160,6 +164,12 @@ class UserMessage(MessageWidget):
         """View of the text."""
         self.populate()
         return self._view
+
+    def show_passages(self, passages: tuple[PassagePart, ...]) -> None:
+        """Show which passages were read."""
+        self.passages = passages
+        if self.is_populated:
+            self.fold.show_passages(passages)
 
     def show_version(self, place: int, num_versions: int) -> None:
         """Show the index of this version, counted from 0."""
@@ -191,6 +201,7 @@ class UserMessage(MessageWidget):
         self._row.versions.chosen.connect(self.version_chosen)
         self._row.versions.show_version(*self._version)
         self._view.menu_requested.connect(self._show_menu)
+        self.fold = PassageFold(self.passages, appearance)
         self._editor: PromptEditor | None = None
         row = QHBoxLayout()
         row.addStretch(1)
@@ -200,6 +211,7 @@ class UserMessage(MessageWidget):
         column.setSpacing(0)
         column.addLayout(row)
         column.addWidget(self.row)
+        column.addWidget(self.fold)
         self.restyle()
 
     @property
@@ -266,6 +278,7 @@ class UserMessage(MessageWidget):
         self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
         self._view.set_font(scale.font())
         self.row.restyle()
+        self.fold.restyle()
         self._fit()
 
     def resizeEvent(self, event: object) -> None:

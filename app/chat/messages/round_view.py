@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.chat.messages.answer_document import AnswerDocument
 from app.chat.messages.call_card import CallCard
+from app.chat.messages.passages import show_passage
 from app.chat.messages.text_view import InertDocument, TextView
 from app.chat.messages.thought_fold import ThoughtFold
 from app.i18n.words import QT_TRANSLATE_NOOP
@@ -15,6 +18,7 @@ from app.theme.appearance import Appearance
 from app.theme.marks import mark_style
 from app.theme.text_style import MarkStyle
 from medusa_core.chats.rounds import Round
+from medusa_core.messages import PassagePart
 
 PLAIN_NOTE = QT_TRANSLATE_NOOP("Chat", "A very long answer: the rest of it is shown unformatted.")
 
@@ -34,6 +38,7 @@ class RoundView(QWidget):
         self,
         round_: Round,
         appearance: Appearance,
+        passages: Mapping[int, PassagePart],
         parent: QWidget | None = None,
         *,
         is_json: bool = False,
@@ -43,6 +48,7 @@ class RoundView(QWidget):
         Args:
             round_: The round.
             appearance: Theme and sizes.
+            passages: Passages that the answer may cite, by number.
             parent: Parent widget.
             is_json: Whether its text is JSON by the schema of the chat's settings.
         """
@@ -55,7 +61,12 @@ class RoundView(QWidget):
         self.view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
         round_.content.load_steps()
-        self.document = AnswerDocument(round_.content, rich, self._style(), is_json=is_json)
+        self.document = AnswerDocument(
+            round_.content, rich, self._style(), is_json=is_json, passages=passages
+        )
+        self.view.citation_pressed.connect(
+            lambda number: show_passage(self, passages, number, appearance)
+        )
         self.view.copy_by(self.document.selected)
         self._note = QLabel(QCoreApplication.translate("Chat", PLAIN_NOTE))
         self._note.setObjectName("waiting")

@@ -40,6 +40,7 @@ from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QW
 
 from app.chat.messages.code_headers import CodeHeaders
 from app.i18n.numbers import Number
+from app.markdown.model import CITATION, UNKNOWN_CITATION
 from app.markdown.selection import Copied, Selection
 from app.theme.appearance import Appearance
 from app.widgets.qt_text import (
@@ -112,11 +113,13 @@ class TextView(QTextBrowser):
         hovered: The mouse is on the character after a document position; −1 for none.
         pressed: That character was clicked with Ctrl, or Enter pressed with the cursor before it.
         menu_requested: A context menu is requested (document position, screen position).
+        citation_pressed: The user opens a citation (the number of its passage).
     """
 
     hovered = Signal(int)
     pressed = Signal(int)
     menu_requested = Signal(int, QPoint)
+    citation_pressed = Signal(int)
 
     def __init__(self, document: QTextDocument, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -300,6 +303,8 @@ class TextView(QTextBrowser):
             self._headers.refresh()
 
     def _ask_to_open(self, url: QUrl) -> None:
+        if f"{url.scheme()}:" in (CITATION, UNKNOWN_CITATION):
+            self.citation_pressed.emit(int(url.path()))
         if url.scheme().lower() not in OPENABLE_SCHEMES:
             return
         box = link_question(self, url)

@@ -24,6 +24,7 @@ def open_conversation(history: History, conversation_id: str) -> Conversation:
     """
     info = history.conversation(conversation_id)
     conversation = Conversation(session_id=conversation_id)
+    conversation.collections = history.collections(conversation_id)
     prompts = {prompt.id: prompt for prompt in stored_prompts(history, conversation_id)}
     leaf_id = info.leaf_id or ""
     if leaf_id in prompts and prompts[leaf_id].answers:

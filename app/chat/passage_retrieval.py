@@ -1,0 +1,59 @@
+"""Retrieves passages of documents before a prompt is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from app.engine.loaded_model import LoadedModel
+from app.state.documents import DocumentsState, PendingRetrieval
+from medusa_core.api import passage_room
+from medusa_core.chats.conversation import Conversation, Turn
+
+if TYPE_CHECKING:
+    from app.state.documents import OnRetrieved
+
+# Before the first model is loaded, its context isn't known.
+_LEAST_CONTEXT = 4_096
+
+
+class PassageRetrieval:
+    """Retrieves the passages for new prompts of conversations that have collections.
+
+    Attributes:
+        documents: The collections.
+        inherited: Returns the ids of the collections that a conversation (its id) has from its
+            folder.
+    """
+
+    def __init__(self, documents: DocumentsState, loaded_model: LoadedModel) -> None:
+        self.documents = documents
+        self.inherited: Callable[[str], tuple[str, ...]] = lambda _id: ()
+        self._loaded_model = loaded_model
+
+    def collections_of(self, conversation: Conversation) -> tuple[str, ...]:
+        """Return the ids of all collections of a conversation, its folder's included."""
+        own, inherited = conversation.collections, self.inherited(conversation.session_id)
+        return tuple(dict.fromkeys((*inherited, *own)))
+
+    def is_needed(self, conversation: Conversation, turn: Turn) -> bool:
+        """Whether a turn waits for passages: its prompt is new, and there are collections."""
+        is_new = turn.prompt.answers == [turn.answer] and turn.answer.given is None
+        is_first_round = len(turn.answer.rounds) == 1
+        has_documents = self.documents.is_available and bool(self.collections_of(conversation))
+        return is_new and is_first_round and has_documents
+
+    def begin(
+        self, conversation: Conversation, turn: Turn, on_end: OnRetrieved
+    ) -> PendingRetrieval:
+        """Begin to retrieve the passages for the last turn of a conversation."""
+        loaded = self._loaded_model.status.loaded
+        context_tokens = _LEAST_CONTEXT if loaded is None else loaded.context_tokens
+        num_bytes = sum(len(one.text.encode("utf-8", "replace")) for one in conversation.messages())
+        return self.documents.retrieve(
+            self.collections_of(conversation),
+            [one.prompt.text for one in conversation.turns],
+            conversation.passages,
+            passage_room(context_tokens, num_bytes),
+            on_end,
+        )
