@@ -30,7 +30,6 @@ from app.i18n.numbers import Number
 from app.state.chat import ChatState, Draft
 from app.theme.appearance import Appearance
 from app.theme.missing_fonts import FontHints
-from medusa_core.api import Retrieved
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -58,7 +57,7 @@ from medusa_core.messages import (
 )
 
 if TYPE_CHECKING:
-    from medusa_core.api import Toolbox
+    from medusa_core.api import Retrieved, Toolbox
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from app.engine.loaded_model import LoadedModel
 from app.state.documents import DocumentsState, PendingRetrieval
-from medusa_core.api import passage_room
 from medusa_core.chats.conversation import Conversation, Turn
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ class PassageRetrieval:
         self, conversation: Conversation, turn: Turn, on_end: OnRetrieved
     ) -> PendingRetrieval:
         """Begin to retrieve the passages for the last turn of a conversation."""
+        from medusa_core.api import passage_room  # imports numpy, which takes time at start
+
         loaded = self._loaded_model.status.loaded
         context_tokens = _LEAST_CONTEXT if loaded is None else loaded.context_tokens
         num_bytes = sum(len(one.text.encode("utf-8", "replace")) for one in conversation.messages())

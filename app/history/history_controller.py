@@ -198,6 +198,17 @@ class HistoryController(QObject):
             changed = (conversation.session_id, conversation.collections)
             self.journal.write(lambda h: h.set_collections(*changed))
 
+    def inherited_collections(self, conversation_id: str) -> tuple[str, ...]:
+        """Return the ids of the collections that a conversation has from its folder."""
+        if conversation_id not in self._known:
+            return ()
+
+        def read() -> tuple[str, ...]:
+            folder_id = self.history.conversation(conversation_id).folder_id
+            return self.history.folder_collections(folder_id)
+
+        return self._read(read) or ()
+
     def _save_steps(self, answer: Answer) -> None:
         """Save the steps of an answer that aren't saved yet."""
         num_saved = self._num_saved.get(answer.id, 0)

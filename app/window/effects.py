@@ -15,6 +15,7 @@ from app.server.server_switch import ServerSwitch
 from app.settings.hub import hub_settings
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
+from app.state.documents import DocumentsState
 from app.state.library import LibraryState
 from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.text_style import Marking
@@ -62,6 +63,15 @@ def apply_to_server(settings: SettingsStore, server: ServerSwitch) -> None:
         "server",
         lambda now: server.turn_on(int(now.server_port)) if now.serves else server.turn_off(),
     )
+
+
+def apply_to_documents(settings: SettingsStore, documents: DocumentsState) -> None:
+    """Embed documents by the model of the settings."""
+
+    def embed(now: Preferences) -> None:
+        documents.embedding_model = Path(now.embedding_model) if now.embedding_model else None
+
+    settings.follow("embedding", embed)
 
 
 class ModelEffects(QObject):

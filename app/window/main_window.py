@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QLineEdit, QMainWindow, QPlainTextEdit, QSplitter,
 from app.chat.chat_page import ChatPage
 from app.chat.compose.composer import files_of
 from app.chat.controller import ChatController
+from app.chat.passage_retrieval import PassageRetrieval
 from app.chat.strip.memory_watch import MemoryWatch
 from app.chat_settings.seeds import (
     NewSeed,
@@ -31,6 +32,7 @@ from app.server.server_switch import MakeServer, ServerSwitch
 from app.settings.hub import hub_settings
 from app.settings.store import SettingsStore
 from app.state.chat import ChatState
+from app.state.documents import DocumentsState
 from app.state.library import LibraryState
 from app.theme.appearance import Appearance
 from app.tools.window_tools import WindowTools
@@ -38,7 +40,13 @@ from app.widgets.dropping import accept_copy
 from app.widgets.typed import types_text
 from app.window.commands.table import CommandTable
 from app.window.commands.window_commands import WindowCommands
-from app.window.effects import ModelEffects, apply_appearance, apply_to_chat, apply_to_server
+from app.window.effects import (
+    ModelEffects,
+    apply_appearance,
+    apply_to_chat,
+    apply_to_documents,
+    apply_to_server,
+)
 from app.window.error_actions import ErrorActions
 from app.window.first_model import FirstModel
 from app.window.geometry import Panels, WindowState
@@ -81,6 +89,7 @@ class MainWindow(QMainWindow):
         memory: Shows the device and its memory.
         settings: The user's choices.
         models: The available models.
+        documents: The collections of documents.
         commands: Commands with their shortcuts.
         sidebar: The list of conversations.
         history: Stores conversations; None without history, like the next two.
@@ -132,6 +141,10 @@ class MainWindow(QMainWindow):
             loaded_model, open_library, endpoints, lambda: settings.values.draft_models
         )
         self.models.failed.connect(self.chat.errors.show_error)
+        documents_dir = None if places is None else places.data / "documents"
+        self.documents = DocumentsState(documents_dir, bridge)
+        self.documents.failed.connect(self.chat.errors.show_error)
+        self.chat.retrieval = PassageRetrieval(self.documents, loaded_model)
         self.memory = MemoryWatch(self.page.strip, loaded_model)
         self.insight = Insight(
             self, self.chat, bridge, loaded_model, appearance, lambda: self.page.readable_height
@@ -184,6 +197,7 @@ class MainWindow(QMainWindow):
         self._build()
         self._connect()
         apply_to_chat(settings, self.page, self.chat, self.commands)
+        apply_to_documents(settings, self.documents)
         if presets.trouble is not None:
             self.chat.errors.show_error(presets.trouble.message, presets.trouble.hint)
 
@@ -251,6 +265,7 @@ class MainWindow(QMainWindow):
         self.first_model.stop()
         self.insight.close_all()
         self.page.composer.reader.stop()
+        self.documents.close()
         if self._traces is not None:
             self._traces.finish()
         if self.history is not None:
@@ -265,6 +280,8 @@ class MainWindow(QMainWindow):
         self._saved_settings = SavedSettings(
             self.chat, self.page.settings_panel, history_controller
         )
+        if self.chat.retrieval is not None:
+            self.chat.retrieval.inherited = history_controller.inherited_collections
         self.titles = Titles(self.chat, self._bridge, self.loaded_model, history_controller.journal)
         self.titles.named.connect(history_controller.refresh)
         self._traces = TraceArchive(self.insight, history, history_controller.journal)

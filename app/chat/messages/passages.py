@@ -147,10 +147,11 @@ def show_passage(
     parent: QWidget, passages: Mapping[int, PassagePart], number: int, appearance: Appearance
 ) -> None:
     """Open the dialog of the passage with a number, or say that there is none."""
+    window = parent.window()  # not the message, in whose tab order its widgets would be
     if number in passages:
-        PassageDialog(passages[number], appearance, parent).open()
+        PassageDialog(passages[number], appearance, window).open()
         return
-    box = QMessageBox(parent)
+    box = QMessageBox(window)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(QCoreApplication.translate("Passages", "No such passage"))
     box.setTextFormat(Qt.TextFormat.PlainText)
