@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
@@ -17,7 +18,7 @@ from app.engine.loaded_model import LoadedModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
 from app.state.chat import ChatState
-from medusa_core.api import chat_form, with_attachments
+from medusa_core.api import with_attachments
 from medusa_core.chats.conversation import new_id
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
@@ -31,6 +32,9 @@ from medusa_core.messages import (
     ModelLoaded,
     Role,
 )
+
+if TYPE_CHECKING:
+    from medusa_core.api import ChatForm
 
 WAIT_MS = 250  # after the last key
 
@@ -83,7 +87,7 @@ class ContextMeter(QObject):
         # A schema changes no prompt; an invalid one is refused only where it is to be enforced.
         settings = replace(self._panel.generate_settings(), json_schema="")
         tools = self._panel.tools.texts
-        form = chat_form(loaded, settings, self._panel.framed(question), tools)
+        form = _form(loaded, settings, self._panel.framed(question), tools)
         count = Count(
             "",  # of no conversation
             new_id(),
@@ -126,6 +130,17 @@ def _cut(cut: Cut) -> str:
     return words.format(messages=_messages(cut))
 
 
+def _form(
+    loaded: ModelLoaded,
+    settings: GenerateSettings,
+    messages: tuple[ChatMessage, ...],
+    tools: tuple[str, ...],
+) -> ChatForm:
+    from medusa_core.api import chat_form  # the window is to open before it is imported
+
+    return chat_form(loaded, settings, messages, tools)
+
+
 class _ToolCost:
     """Measures the tokens that the chosen tools add to a prompt, by a prompt with and without."""
 
@@ -145,7 +160,7 @@ class _ToolCost:
         if not tools or loaded.is_remote:
             return
         question = (ChatMessage(Role.USER, "?"),)
-        form = chat_form(loaded, settings, question, tools)
+        form = _form(loaded, settings, question, tools)
         numbers: list[int] = []
 
         def show(events: tuple[Event, ...]) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -40,7 +41,7 @@ from app.widgets.questions import confirms
 from medusa_core.api import ServerState, ServerStatus, ToolServer, import_servers
 from medusa_core.errors import MedusaError, MissingExtraError
 
-_COMMAND_LINES, _LOG_LINES, _TOOL_LINES = 3, 8, 6
+_COMMAND_LINES, _LOG_LINES, _TOOL_LINES = 3, 5, 5
 
 
 class ServersPage(QWidget):
@@ -313,6 +314,8 @@ class ServerDetails(QWidget):
         self.tools.setWordWrap(True)
         self.tools.setMinimumHeight(self.fontMetrics().lineSpacing() * _TOOL_LINES)
         self.log = _text_view(self.tr("Log"), _LOG_LINES)
+        for view in (self.tools, self.log):  # what a long list wants doesn't matter: it scrolls
+            view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self._empty = QLabel(
             self.tr(
                 "A server brings tools, such as the files of a folder or a calendar. Add one by "

@@ -51,7 +51,7 @@ class ToolsDialog(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(self.tabs)
         close_by_key(self)
-        self.resize(appearance.scale.px(56), appearance.scale.px(38))
+        self.resize(appearance.scale.px(56), appearance.scale.px(42))
 
     def refresh(self) -> None:
         """Show everything as it is now."""
