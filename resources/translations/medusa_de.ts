@@ -94,23 +94,23 @@
     <name>ApprovalsPage</name>
     <message>
         <source>Calls that are always approved</source>
-        <translation type="unfinished"></translation>
+        <translation>Aufrufe, die immer erlaubt sind</translation>
     </message>
     <message>
         <source>Revoke</source>
-        <translation type="unfinished"></translation>
+        <translation>Widerrufen</translation>
     </message>
     <message>
         <source>These calls run without a question. If a server&apos;s command line, or a tool&apos;s name, description or arguments change, you are asked again.</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Aufrufe laufen ohne Nachfrage. Ändert sich die Befehlszeile eines Servers oder Name, Beschreibung oder Argumente eines Werkzeugs, werden Sie wieder gefragt.</translation>
     </message>
     <message>
         <source>No call is always approved.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Aufruf ist immer erlaubt.</translation>
     </message>
     <message>
         <source>A call that an earlier version approved</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Aufruf, der in einer früheren Version erlaubt wurde</translation>
     </message>
 </context>
 <context>
@@ -464,27 +464,27 @@
     <name>BuiltinPage</name>
     <message>
         <source>Save addresses</source>
-        <translation type="unfinished"></translation>
+        <translation>Adressen speichern</translation>
     </message>
     <message>
         <source>Tools that are switched on can be chosen in each chat. The model asks for a call; it runs only after you have approved it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eingeschaltete Werkzeuge lassen sich in jedem Chat wählen. Das Modell bittet um einen Aufruf; er läuft erst, wenn Sie ihn erlaubt haben.</translation>
     </message>
     <message>
         <source>Address of a SearXNG server that gives results as JSON, such as your own.</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse eines SearXNG-Servers, der Ergebnisse als JSON liefert, etwa Ihres eigenen.</translation>
     </message>
     <message>
         <source>Web pages of this computer and of private networks aren&apos;t fetched, except of these hosts, one in a line.</source>
-        <translation type="unfinished"></translation>
+        <translation>Webseiten dieses Computers und privater Netze werden nicht geholt, außer von diesen Rechnern, einer pro Zeile.</translation>
     </message>
     <message>
         <source>Search address</source>
-        <translation type="unfinished"></translation>
+        <translation>Suchadresse</translation>
     </message>
     <message>
         <source>Allowed private hosts</source>
-        <translation type="unfinished"></translation>
+        <translation>Erlaubte private Rechner</translation>
     </message>
 </context>
 <context>
@@ -714,7 +714,7 @@
     </message>
     <message>
         <source>This model goes on with texts; it knows no chats and no tools.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Modell führt Texte fort; es kennt keine Chats und keine Werkzeuge.</translation>
     </message>
 </context>
 <context>
@@ -773,11 +773,11 @@
     </message>
     <message>
         <source>Tools</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge</translation>
     </message>
     <message>
         <source>Form of answers</source>
-        <translation type="unfinished"></translation>
+        <translation>Form der Antworten</translation>
     </message>
     <message>
         <source>Context</source>
@@ -2871,7 +2871,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Begin it with a brace, as in {&quot;type&quot;: &quot;object&quot;}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Beginnen Sie es mit einer Klammer wie in {&quot;type&quot;: &quot;object&quot;}.</translation>
     </message>
     <message>
         <source>Check that its folder can be written.</source>
@@ -2891,7 +2891,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Correct it there.</source>
-        <translation type="unfinished"></translation>
+        <translation>Korrigieren Sie es dort.</translation>
     </message>
     <message>
         <source>Enter a name.</source>
@@ -2958,6 +2958,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation type="unfinished"></translation>
     </message>
     <message>
+        <source>Its name isn&apos;t valid text.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
         <translation>Lassen Sie --experts und --cpu-layers weg, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
@@ -3003,7 +3007,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Leave them out.</source>
-        <translation type="unfinished"></translation>
+        <translation>Lassen Sie sie weg.</translation>
     </message>
     <message>
         <source>Let another machine join, give them more with --memory-gib, or choose a smaller weight format.</source>
@@ -3535,7 +3539,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Put that into `$defs` and refer to `#/$defs/…`.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie das in `$defs` und verweisen Sie auf `#/$defs/…`.</translation>
     </message>
     <message>
         <source>Put them into the same folder.</source>
@@ -3564,6 +3568,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Reading the weights of {0}</source>
         <translation>Liest die Gewichte von {0}</translation>
+    </message>
+    <message>
+        <source>Reading was stopped.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Record it again.</source>
@@ -3651,7 +3659,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Set the address of a search server (SearXNG) first.</source>
-        <translation type="unfinished"></translation>
+        <translation>Legen Sie zuerst die Adresse eines Suchservers (SearXNG) fest.</translation>
     </message>
     <message>
         <source>Settings folder</source>
@@ -4319,7 +4327,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The schema is nested too deeply.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Schema ist zu tief verschachtelt.</translation>
     </message>
     <message>
         <source>The schema is no JSON object.</source>
@@ -4331,11 +4339,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The schema is no JSON: it has an error in line {0}, at character {1}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Schema ist kein JSON: In Zeile {0}, bei Zeichen {1}, ist ein Fehler.</translation>
     </message>
     <message>
         <source>The schema {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Schema {0}.</translation>
     </message>
     <message>
         <source>The secret {0} isn&apos;t in the keyring.</source>
@@ -4935,7 +4943,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Use a smaller schema.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nehmen Sie ein kleineres Schema.</translation>
     </message>
     <message>
         <source>Use fewer.</source>
@@ -5067,7 +5075,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Write one such as {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie eine wie {0}.</translation>
     </message>
     <message>
         <source>Write or paste a text first.</source>
@@ -5283,19 +5291,19 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>has keywords that can&apos;t be enforced: {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>hat Schlüsselwörter, die sich nicht durchsetzen lassen: {0}</translation>
     </message>
     <message>
         <source>has {0:,} bytes; {1:,} are the most</source>
-        <translation type="unfinished"></translation>
+        <translation>hat {0:,} Bytes; höchstens {1:,} sind möglich</translation>
     </message>
     <message>
         <source>has {0:,} properties; {1:,} are the most</source>
-        <translation type="unfinished"></translation>
+        <translation>hat {0:,} Eigenschaften; höchstens {1:,} sind möglich</translation>
     </message>
     <message>
         <source>has {0:,} values in enums; {1:,} are the most</source>
-        <translation type="unfinished"></translation>
+        <translation>hat {0:,} Werte in Aufzählungen; höchstens {1:,} sind möglich</translation>
     </message>
     <message>
         <source>head_dim {0} is odd; rotary embedding needs pairs.</source>
@@ -5307,7 +5315,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>is nested too deeply; {0} levels are the most</source>
-        <translation type="unfinished"></translation>
+        <translation>ist zu tief verschachtelt; höchstens {0} Ebenen sind möglich</translation>
     </message>
     <message>
         <source>it breaks off</source>
@@ -6663,7 +6671,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>refers to {0}, which isn&apos;t fetched</source>
-        <translation type="unfinished"></translation>
+        <translation>verweist auf {0}, was nicht geholt wird</translation>
     </message>
     <message>
         <source>the page broke the process that reads it</source>
@@ -6903,7 +6911,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>{0} is no address.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} ist keine Adresse.</translation>
     </message>
     <message>
         <source>{0} is no complete JSON file: {1}.</source>
@@ -10050,7 +10058,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Tools</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge</translation>
     </message>
 </context>
 <context>
@@ -10395,19 +10403,19 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>SchemaBox</name>
     <message>
         <source>JSON schema of answers</source>
-        <translation type="unfinished"></translation>
+        <translation>JSON-Schema der Antworten</translation>
     </message>
     <message>
         <source>Answers are JSON that matches this schema; empty for any text. The model can&apos;t write anything else, and drafts are checked against it, too.</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten sind JSON, das diesem Schema entspricht; leer für beliebigen Text. Das Modell kann nichts anderes schreiben, und auch Entwürfe werden daran geprüft.</translation>
     </message>
     <message>
         <source>The model may call the chosen tools first; the answer after them matches the schema.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Modell darf zuerst die gewählten Werkzeuge aufrufen; die Antwort danach entspricht dem Schema.</translation>
     </message>
     <message>
         <source>The schema has {0} characters; {1} are the most. Shorten it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Schema hat {0} Zeichen; höchstens {1} sind möglich. Kürzen Sie es.</translation>
     </message>
 </context>
 <context>
@@ -10551,55 +10559,55 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>ServerDetails</name>
     <message>
         <source>Switched on</source>
-        <translation type="unfinished"></translation>
+        <translation>Eingeschaltet</translation>
     </message>
     <message>
         <source>What is started or reached</source>
-        <translation type="unfinished"></translation>
+        <translation>Was gestartet oder erreicht wird</translation>
     </message>
     <message>
         <source>Edit…</source>
-        <translation type="unfinished"></translation>
+        <translation>Bearbeiten…</translation>
     </message>
     <message>
         <source>Restart</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu starten</translation>
     </message>
     <message>
         <source>Remove…</source>
-        <translation type="unfinished"></translation>
+        <translation>Entfernen…</translation>
     </message>
     <message>
         <source>Tools of this server</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge dieses Servers</translation>
     </message>
     <message>
         <source>Log</source>
-        <translation type="unfinished"></translation>
+        <translation>Protokoll</translation>
     </message>
     <message>
         <source>A server brings tools, such as the files of a folder or a calendar. Add one by its command line or address, or import those of another program. It is started only once you switch it on.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Server bringt Werkzeuge mit, etwa die Dateien eines Ordners oder einen Kalender. Fügen Sie einen mit seiner Befehlszeile oder Adresse hinzu, oder importieren Sie die eines anderen Programms. Er wird erst gestartet, wenn Sie ihn einschalten.</translation>
     </message>
     <message>
         <source>Tools</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge</translation>
     </message>
     <message>
         <source>{0}: {1}</source>
-        <translation type="unfinished">{0}: {1}</translation>
+        <translation>{0}: {1}</translation>
     </message>
     <message>
         <source>State: {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Zustand: {0}</translation>
     </message>
     <message>
         <source>It has written nothing.</source>
-        <translation type="unfinished"></translation>
+        <translation>Er hat nichts geschrieben.</translation>
     </message>
     <message>
         <source>Its tools are known once it is on.</source>
-        <translation type="unfinished"></translation>
+        <translation>Seine Werkzeuge sind bekannt, sobald er läuft.</translation>
     </message>
 </context>
 <context>
@@ -10653,134 +10661,134 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>ServerForm</name>
     <message>
         <source>Edit the server</source>
-        <translation type="unfinished"></translation>
+        <translation>Server bearbeiten</translation>
     </message>
     <message>
         <source>Add a server</source>
-        <translation type="unfinished"></translation>
+        <translation>Server hinzufügen</translation>
     </message>
     <message>
         <source>Program on this computer</source>
-        <translation type="unfinished"></translation>
+        <translation>Programm auf diesem Computer</translation>
     </message>
     <message>
         <source>Address</source>
-        <translation type="unfinished">Adresse</translation>
+        <translation>Adresse</translation>
     </message>
     <message>
         <source>Kind of server</source>
-        <translation type="unfinished"></translation>
+        <translation>Art des Servers</translation>
     </message>
     <message>
         <source>The program and its arguments; quotation marks keep spaces together.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Programm und seine Argumente; Anführungszeichen halten Wörter zusammen.</translation>
     </message>
     <message>
         <source>your home folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Ihr persönlicher Ordner</translation>
     </message>
     <message>
         <source>Add a variable</source>
-        <translation type="unfinished"></translation>
+        <translation>Variable hinzufügen</translation>
     </message>
     <message>
         <source>Add a header</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopfzeile hinzufügen</translation>
     </message>
     <message>
         <source>Save</source>
-        <translation type="unfinished"></translation>
+        <translation>Speichern</translation>
     </message>
     <message>
         <source>Cancel</source>
-        <translation type="unfinished">Abbrechen</translation>
+        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>A quotation mark in the command line isn&apos;t closed: close it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein Anführungszeichen der Befehlszeile ist nicht geschlossen: Schließen Sie es.</translation>
     </message>
     <message>
         <source>Name</source>
-        <translation type="unfinished">Name</translation>
+        <translation>Name</translation>
     </message>
     <message>
         <source>Kind</source>
-        <translation type="unfinished"></translation>
+        <translation>Art</translation>
     </message>
     <message>
         <source>Command line</source>
-        <translation type="unfinished"></translation>
+        <translation>Befehlszeile</translation>
     </message>
     <message>
         <source>Folder</source>
-        <translation type="unfinished">Ordner</translation>
+        <translation>Ordner</translation>
     </message>
     <message>
         <source>Variables</source>
-        <translation type="unfinished"></translation>
+        <translation>Variablen</translation>
     </message>
     <message>
         <source>Headers</source>
-        <translation type="unfinished"></translation>
+        <translation>Kopfzeilen</translation>
     </message>
 </context>
 <context>
     <name>ServersPage</name>
     <message>
         <source>Servers</source>
-        <translation type="unfinished"></translation>
+        <translation>Server</translation>
     </message>
     <message>
         <source>Add…</source>
-        <translation type="unfinished"></translation>
+        <translation>Hinzufügen…</translation>
     </message>
     <message>
         <source>Import</source>
-        <translation type="unfinished">Importieren</translation>
+        <translation>Importieren</translation>
     </message>
     <message>
         <source>Show mcp.json</source>
-        <translation type="unfinished"></translation>
+        <translation>mcp.json zeigen</translation>
     </message>
     <message>
         <source>{0}: {1}</source>
-        <translation type="unfinished">{0}: {1}</translation>
+        <translation>{0}: {1}</translation>
     </message>
     <message>
         <source>Imported, and switched off: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Importiert und ausgeschaltet: {0}.</translation>
     </message>
     <message>
         <source>{0} has no server that isn&apos;t here already.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} hat keinen Server, der nicht schon hier ist.</translation>
     </message>
     <message>
         <source>Remove {0}?</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} entfernen?</translation>
     </message>
     <message>
         <source>Its settings and its secrets are deleted, and its program is ended.</source>
-        <translation type="unfinished"></translation>
+        <translation>Seine Einstellungen und Geheimnisse werden gelöscht, und sein Programm wird beendet.</translation>
     </message>
     <message>
         <source>From {0} ({1})</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus {0} ({1})</translation>
     </message>
     <message>
         <source>From a file…</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus einer Datei…</translation>
     </message>
     <message>
         <source>Import servers</source>
-        <translation type="unfinished"></translation>
+        <translation>Server importieren</translation>
     </message>
     <message>
         <source>JSON files (*.json)</source>
-        <translation type="unfinished"></translation>
+        <translation>JSON-Dateien (*.json)</translation>
     </message>
     <message>
         <source>There is no file manager. The file is {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es gibt keine Dateiverwaltung. Die Datei ist {0}.</translation>
     </message>
 </context>
 <context>
@@ -12130,31 +12138,31 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>SwitchOnQuestion</name>
     <message>
         <source>Switch on {0}?</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} einschalten?</translation>
     </message>
     <message>
         <source>Switch on</source>
-        <translation type="unfinished"></translation>
+        <translation>Einschalten</translation>
     </message>
     <message>
         <source>Leave it off</source>
-        <translation type="unfinished"></translation>
+        <translation>Ausgeschaltet lassen</translation>
     </message>
     <message>
         <source>Medusa Chat will connect to this address:</source>
-        <translation type="unfinished"></translation>
+        <translation>Medusa Chat wird sich mit dieser Adresse verbinden:</translation>
     </message>
     <message>
         <source>Medusa Chat will start this program:</source>
-        <translation type="unfinished"></translation>
+        <translation>Medusa Chat wird dieses Programm starten:</translation>
     </message>
     <message>
         <source>Whoever runs this server receives the arguments of the calls that you approve, and its results can mislead the model. Switch on only servers that you trust. It is connected with each start of Medusa Chat until you switch it off.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wer diesen Server betreibt, erhält die Argumente der Aufrufe, die Sie erlauben, und seine Ergebnisse können das Modell irreführen. Schalten Sie nur Server ein, denen Sie vertrauen. Er wird bei jedem Start von Medusa Chat verbunden, bis Sie ihn ausschalten.</translation>
     </message>
     <message>
         <source>It runs with your rights: it can read and change all of your files and reach the network, also without a call. Switch on only programs that you trust. It starts with each start of Medusa Chat until you switch it off.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es läuft mit Ihren Rechten: Es kann alle Ihre Dateien lesen und ändern und das Netz erreichen, auch ohne einen Aufruf. Schalten Sie nur Programme ein, denen Sie vertrauen. Es startet bei jedem Start von Medusa Chat, bis Sie es ausschalten.</translation>
     </message>
 </context>
 <context>
@@ -12250,127 +12258,127 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>ToolChoice</name>
     <message>
         <source>No tools are chosen for this chat.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für diesen Chat sind keine Werkzeuge gewählt.</translation>
     </message>
     <message>
         <source>{0} tools</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Werkzeuge</translation>
     </message>
     <message>
         <source>{0} tool</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Werkzeug</translation>
     </message>
     <message>
         <source>about {0} tokens of each prompt</source>
-        <translation type="unfinished"></translation>
+        <translation>etwa {0} Token jedes Prompts</translation>
     </message>
 </context>
 <context>
     <name>ToolList</name>
     <message>
         <source>Manage tools…</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge verwalten…</translation>
     </message>
     <message>
         <source>No tools are switched on yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch sind keine Werkzeuge eingeschaltet.</translation>
     </message>
     <message>
         <source>{0} (missing)</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} (fehlt)</translation>
     </message>
     <message>
         <source>This tool isn&apos;t there now: its server is off or was changed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Werkzeug ist gerade nicht da: Sein Server ist aus oder wurde geändert.</translation>
     </message>
 </context>
 <context>
     <name>Tools</name>
     <message>
         <source>in the folder {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>im Ordner {0}</translation>
     </message>
     <message>
         <source>with the headers {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>mit den Kopfzeilen {0}</translation>
     </message>
     <message>
         <source>Calculator</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechner</translation>
     </message>
     <message>
         <source>Calculates exactly. It reaches nothing outside of itself.</source>
-        <translation type="unfinished"></translation>
+        <translation>Rechnet genau. Er erreicht nichts außerhalb seiner selbst.</translation>
     </message>
     <message>
         <source>Date and time</source>
-        <translation type="unfinished"></translation>
+        <translation>Datum und Uhrzeit</translation>
     </message>
     <message>
         <source>Reads this computer&apos;s clock and nothing else.</source>
-        <translation type="unfinished"></translation>
+        <translation>Liest die Uhr dieses Computers und sonst nichts.</translation>
     </message>
     <message>
         <source>Web page</source>
-        <translation type="unfinished"></translation>
+        <translation>Webseite</translation>
     </message>
     <message>
         <source>Fetches a page from the internet as text. It reaches the hosts that you approve, which learn your address and what is asked for.</source>
-        <translation type="unfinished"></translation>
+        <translation>Holt eine Seite aus dem Internet als Text. Erreicht werden die Rechner, die Sie erlauben; sie erfahren Ihre Adresse und wonach gefragt wird.</translation>
     </message>
     <message>
         <source>Web search</source>
-        <translation type="unfinished"></translation>
+        <translation>Websuche</translation>
     </message>
     <message>
         <source>Searches by the SearXNG address below. Only that host is reached; it learns the words that are searched for.</source>
-        <translation type="unfinished"></translation>
+        <translation>Sucht über die SearXNG-Adresse unten. Nur dieser Rechner wird erreicht; er erfährt die Suchwörter.</translation>
     </message>
     <message>
         <source>off</source>
-        <translation type="unfinished">aus</translation>
+        <translation>aus</translation>
     </message>
     <message>
         <source>starting…</source>
-        <translation type="unfinished"></translation>
+        <translation>startet…</translation>
     </message>
     <message>
         <source>ready</source>
-        <translation type="unfinished">bereit</translation>
+        <translation>bereit</translation>
     </message>
     <message>
         <source>failed</source>
-        <translation type="unfinished"></translation>
+        <translation>gescheitert</translation>
     </message>
 </context>
 <context>
     <name>ToolsButton</name>
     <message>
         <source>Tools</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge</translation>
     </message>
     <message>
         <source>No tools are switched on yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Noch sind keine Werkzeuge eingeschaltet.</translation>
     </message>
     <message>
         <source>Manage tools…</source>
-        <translation type="unfinished"></translation>
+        <translation>Werkzeuge verwalten…</translation>
     </message>
 </context>
 <context>
     <name>ToolsDialog</name>
     <message>
         <source>Built in</source>
-        <translation type="unfinished"></translation>
+        <translation>Eingebaut</translation>
     </message>
     <message>
         <source>Servers</source>
-        <translation type="unfinished"></translation>
+        <translation>Server</translation>
     </message>
     <message>
         <source>Approvals</source>
-        <translation type="unfinished"></translation>
+        <translation>Erlaubnisse</translation>
     </message>
 </context>
 <context>
@@ -12980,27 +12988,27 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     <name>edit</name>
     <message>
         <source>Name</source>
-        <translation type="unfinished">Name</translation>
+        <translation>Name</translation>
     </message>
     <message>
         <source>in the keyring</source>
-        <translation type="unfinished"></translation>
+        <translation>im Schlüsselbund</translation>
     </message>
     <message>
         <source>Value</source>
-        <translation type="unfinished"></translation>
+        <translation>Wert</translation>
     </message>
     <message>
         <source>Secret</source>
-        <translation type="unfinished"></translation>
+        <translation>Geheim</translation>
     </message>
     <message>
         <source>Saved in the system&apos;s keyring; mcp.json only has a reference to it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Im Schlüsselbund des Systems gespeichert; mcp.json hat nur einen Verweis darauf.</translation>
     </message>
     <message>
         <source>Remove</source>
-        <translation type="unfinished">Entfernen</translation>
+        <translation>Entfernen</translation>
     </message>
 </context>
 </TS>
