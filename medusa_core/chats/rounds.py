@@ -13,6 +13,7 @@ is run, so that a killed program neither loses it nor runs it twice.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -108,6 +109,16 @@ _NOTES = {
     CallState.RUNNING: "The call has no result.",
     CallState.INTERRUPTED: "The call was interrupted; its result is unknown.",
 }
+
+
+def is_same_call(call: ToolCall, other: ToolCall) -> bool:
+    """Return whether two calls have the same function and equal arguments."""
+    if call.name != other.name:
+        return False
+    try:
+        return bool(json.loads(call.arguments or "{}") == json.loads(other.arguments or "{}"))
+    except (ValueError, RecursionError):
+        return call.arguments == other.arguments
 
 
 @dataclass(slots=True)

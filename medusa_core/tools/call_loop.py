@@ -12,8 +12,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from medusa_core.chats.rounds import Approval, CallState, Round, RoundCall, ToolResult
+from medusa_core.chats.rounds import (
+    Approval,
+    CallState,
+    Round,
+    RoundCall,
+    ToolResult,
+    is_same_call,
+)
 from medusa_core.errors import ToolError
+from medusa_core.messages import ToolCall
 from medusa_core.tools.approvals import Approvals
 from medusa_core.tools.arguments import arguments_problem
 from medusa_core.tools.offered_tool import OfferedTool
@@ -85,6 +93,7 @@ class CallLoop:
         host: CallHost,
         *,
         num_rounds: int = 1,
+        before: Sequence[RoundCall] = (),
     ) -> None:
         """Prepare the calls of a round.
 
@@ -95,7 +104,10 @@ class CallLoop:
             conversation_id: Id of the conversation.
             host: Shows and stores calls.
             num_rounds: Number of rounds of the answer so far.
+            before: Calls of the round before; a call that repeats one gets its result without
+                running again.
         """
+        self._before = before
         self._round, self._host = round_, host
         self._tools = {one.tool.name: one for one in tools}
         self._toolbox, self._conversation_id = toolbox, conversation_id
@@ -181,6 +193,8 @@ class CallLoop:
         elif tool is None:
             known = ", ".join(self._tools) or "none"
             self._fail(f"The call was not run: there is no tool {call.name!r}. Tools: {known}.")
+        elif (earlier := self._earlier(call)) is not None:
+            self._store(replace(earlier, call=call))
         elif problem := arguments_problem(call.arguments, tool.tool.parameters):
             self._fail(f"The call was not run. {problem}")
         else:
@@ -191,6 +205,14 @@ class CallLoop:
                 self._host.ask(self._place, self._call)
             else:
                 self._run(tool, approval)
+
+    def _earlier(self, call: ToolCall) -> RoundCall | None:
+        """Return the ended call of the round before that a call repeats; None for none."""
+        ended = (CallState.DONE, CallState.FAILED, CallState.DENIED)
+        for other in self._before:
+            if other.state in ended and is_same_call(call, other.call):
+                return other
+        return None
 
     def _run(self, tool: OfferedTool, approval: Approval) -> None:
         """Store an approved call and run it."""

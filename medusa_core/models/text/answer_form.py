@@ -22,6 +22,7 @@ from medusa_core.models.text.answer_grammar import (
 )
 from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
 from medusa_core.models.text.schema_check import check_json_schema
+from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 
 _MIN_MARKER_CHARS = 3  # some vocabularies have single letters as special tokens
@@ -51,6 +52,8 @@ def chat_form(
 ) -> ChatForm:
     """Convert a conversation of the chat to the model's form.
 
+    A model that only repeated its calls gets their results quoted, and no tools.
+
     Args:
         facts: Event of the loaded model.
         settings: Generation settings, with the schema of the answer.
@@ -60,6 +63,8 @@ def chat_form(
     Raises:
         GrammarError: The schema is invalid.
     """
+    if tools and (quoted := with_quoted_results(messages)) is not None:
+        messages, tools = quoted, ()
     if facts.is_remote and not tools:
         return ChatForm(messages)  # the other machine enforces the schema
     tool_format = tool_call_format(facts) if tools else None

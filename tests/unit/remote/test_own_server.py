@@ -24,7 +24,6 @@ from medusa_core.messages import (
     shown_text,
 )
 from tests.support.remote.fixtures import asks, done_of, events_of, no_key, remote_client, run
-from tests.support.server.fixtures import Cancelled
 from tests.support.server.served import Served
 
 PROMPT = "Write a short story about a cat."
@@ -80,7 +79,7 @@ def test_settings_reach_our_server(guarded: Served) -> None:
     run(work())
 
 
-def test_stopping_frees_our_servers_request(guarded: Served, cancelled: Cancelled) -> None:
+def test_stopping_frees_our_servers_request(guarded: Served) -> None:
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_from(guarded))
@@ -89,7 +88,8 @@ def test_stopping_frees_our_servers_request(guarded: Served, cancelled: Cancelle
                 async for event in events:
                     if isinstance(event, StepDone) and event.step == 2:
                         break
-            await asyncio.to_thread(cancelled.wait_for, 1)
+            async with asyncio.timeout(2):
+                await asyncio.to_thread(guarded.wait_until_idle)
 
     run(work())
 

@@ -91,12 +91,24 @@ class FakeHost:
 class Case:
     """A round with calls, and what happens to it."""
 
-    def __init__(self, folder: Path, *calls: tuple[str, str], num_rounds: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *calls: tuple[str, str],
+        num_rounds: int = 1,
+        before: tuple[RoundCall, ...] = (),
+    ) -> None:
         requested = (ToolCall(f"c{n}", *call) for n, call in enumerate(calls))
         self.round = Round("r", calls=tuple(map(RoundCall, requested)))
         self.toolbox, self.host = FakeToolbox(folder), FakeHost()
         self.loop = CallLoop(
-            self.round, TOOLS, self.toolbox, "chat", self.host, num_rounds=num_rounds
+            self.round,
+            TOOLS,
+            self.toolbox,
+            "chat",
+            self.host,
+            num_rounds=num_rounds,
+            before=before,
         )
 
     @property
@@ -133,6 +145,24 @@ def test_nobody_is_asked_twice_about_what_was_approved(tmp_path: Path, approval:
     case.finish("3", is_error=True)
     assert (case.states, case.host.ends) == (["done", "failed"], [True])
     assert [call.approval for call in case.round.calls] == [approval, approval]
+
+
+def test_a_call_that_repeats_one_of_the_round_before_has_its_result(tmp_path: Path) -> None:
+    done = ToolCall("a", "add", '{"n": 1}')
+    denied, open_ = ToolCall("b", "add", '{"n":2}'), ToolCall("c", "add", '{"n": 3}')
+    result = text_result("2")
+    before = (
+        RoundCall(done, CallState.DONE, Approval.ONCE, result),
+        RoundCall(denied, CallState.DENIED),
+        RoundCall(open_, CallState.INTERRUPTED),
+    )
+    calls = [("add", f'{{ "n" : {n} }}') for n in (1, 2, 3)]
+    case = Case(tmp_path, *calls, before=before)
+    case.loop.start()
+    assert (case.states, case.toolbox.started) == (["done", "denied", "requested"], [])
+    assert case.host.asked == [2]
+    first = case.round.calls[0]
+    assert (first.call.call_id, first.result) == ("c0", result)
 
 
 def test_an_approval_holds_for_the_host_of_the_edited_arguments(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""Results are quoted in the prompt for a model that only repeats its calls."""
+
+import pytest
+
+from medusa_core.messages import ChatMessage, ImagePart, Role, TextPart, ToolCall
+from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
+
+ASK = ChatMessage(Role.USER, "What time is it?")
+PICTURE = ImagePart("image/png", b"\x89PNG")
+EARLIER = (ChatMessage(Role.USER, "Hello"), ChatMessage(Role.ASSISTANT, "Hello."))
+
+
+def called(call_id: str, arguments: str, result: str) -> tuple[ChatMessage, ChatMessage]:
+    call = ToolCall(call_id, "clock", arguments)
+    return (
+        ChatMessage(Role.ASSISTANT, "", (), (call,)),
+        ChatMessage(Role.TOOL, result, tool_name="clock", call_id=call_id),
+    )
+
+
+def test_results_of_repeated_calls_are_quoted_once() -> None:
+    bern, again = called("a", '{"zone": "Bern"}', "12:00"), called("c", '{ "zone":"Bern"}', "12:00")
+    first = called("b", "", "11:00")
+    found = with_quoted_results((*EARLIER, ASK, *first, *bern, *again))
+    assert found is not None
+    assert found[:2] == EARLIER
+    assert found[2].role is Role.USER
+    assert found[2].text == (
+        'What time is it?\n\nclock {} returned:\n11:00\n\nclock {"zone": "Bern"} returned:\n12:00'
+    )
+    begun = ChatMessage(Role.ASSISTANT, "It is", (1, 2))
+    assert with_quoted_results((*EARLIER, ASK, *first, *bern, *again, begun)) == (*found, begun)
+
+
+def test_other_parts_of_the_prompt_stay() -> None:
+    ask = ChatMessage(Role.USER, (TextPart("Look. "), PICTURE, TextPart("What is this?")))
+    found = with_quoted_results((ask, *called("a", "{}", "x"), *called("b", "{}", "x")))
+    assert found is not None
+    assert found[0].content[:3] == ask.content
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        EARLIER,
+        (ASK,),
+        (),
+        (ASK, *called("a", "{}", "12:00")),
+        (ASK, *called("a", "{}", "12:00"), *called("b", '{"zone": "Bern"}', "12:00")),
+        (
+            ASK,
+            *called("a", "{}", "12:00"),
+            ChatMessage(Role.USER, "Again?"),
+            *called("b", "{}", "1"),
+        ),
+        # Read, write, read again: the second reading is no repetition.
+        (ASK, *called("a", "{}", "1"), *called("b", '{"set": 2}', "ok"), *called("c", "{}", "2")),
+    ],
+)
+def test_other_conversations_stay_as_they_are(messages: tuple[ChatMessage, ...]) -> None:
+    assert with_quoted_results(messages) is None
