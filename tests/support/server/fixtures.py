@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,24 +15,6 @@ if TYPE_CHECKING:
     from tests.support.server.served import Served
 
 TEMPLATED = ("bare_keys", "python", "typed", "xml")  # models that differ in their templates
-
-
-class Cancelled:
-    """Answers that an engine has cancelled.
-
-    Attributes:
-        ids: Their sessions and requests.
-    """
-
-    def __init__(self) -> None:
-        self.ids: set[tuple[str, str]] = set()
-
-    def wait_for(self, count: int) -> None:
-        """Wait until there are so many."""
-        until = time.monotonic() + 60
-        while len(self.ids) < count:
-            assert time.monotonic() < until, self.ids
-            time.sleep(0.005)
 
 
 @pytest.fixture(scope="session")
@@ -73,23 +54,6 @@ def client(served: Served) -> Iterator[openai.OpenAI]:
 
     with openai.OpenAI(base_url=served.base_url, api_key="none", max_retries=0) as found:
         yield found
-
-
-@pytest.fixture
-def cancelled(monkeypatch: pytest.MonkeyPatch) -> Cancelled:
-    """Watch the answers that engines of this process are told to cancel."""
-    from medusa_core.engine.executor import Executor
-    from medusa_core.messages import Cancel
-
-    found = Cancelled()
-    cancel = Executor._cancel
-
-    def counted(executor: Executor, command: Cancel) -> None:
-        cancel(executor, command)
-        found.ids.add(command.ids)
-
-    monkeypatch.setattr(Executor, "_cancel", counted)
-    return found
 
 
 def _demo_model_with_template(folder: Path) -> Path:

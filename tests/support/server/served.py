@@ -104,7 +104,7 @@ class Served:
         text = self.get("/metrics").text
         return float(re.search(rf"^medusa_{name} (\S+)$", text, re.MULTILINE).group(1))  # type: ignore[union-attr]
 
-    def wait_until_idle(self, within_s: float = 60.0) -> float:
+    def wait_until_idle(self, within_s: float = 10.0) -> float:
         """Wait until no answer runs; returns the seconds that took."""
         started = time.monotonic()
         while self.metric("answers_running") or self.metric("answers_waiting"):

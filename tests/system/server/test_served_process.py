@@ -17,7 +17,6 @@ from medusa_core.__main__ import main
 from medusa_core.cli.serving import _origin
 from medusa_core.errors import RequestError
 from medusa_core.system.running_models import running_models
-from tests.support.server.fixtures import Cancelled
 from tests.support.server.served import Served, ServedProcess
 
 LONG = {
@@ -37,23 +36,21 @@ def request_text(served: Served, body: dict[str, object]) -> bytes:
     return head.encode() + content
 
 
-def wait_for_answers(served: Served, running: int, waiting: int = 0) -> None:
-    until = time.monotonic() + 60
-    while (served.metric("answers_running"), served.metric("answers_waiting")) < (running, waiting):
-        assert time.monotonic() < until, "they never ran"
+def wait_for_running(served: Served, count: int) -> None:
+    for _ in range(500):
+        if served.metric("answers_running") >= count:
+            return
         time.sleep(0.005)
+    raise AssertionError("it never ran")
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_disconnecting_a_client_ends_its_answers(
-    served: Served, streams: bool, cancelled: Cancelled
-) -> None:
+def test_disconnecting_a_client_ends_its_answer(served: Served, streams: bool) -> None:
     connection = served.connect()
     connection.sendall(request_text(served, {**LONG, "stream": streams, "n": 8}))
-    wait_for_answers(served, 8)
+    wait_for_running(served, 8)
     connection.close()
-    cancelled.wait_for(8)
-    served.wait_until_idle()
+    assert served.wait_until_idle() < 1.0
     assert served.chat("Hello there", max_tokens=3)["choices"]
 
 
@@ -82,7 +79,7 @@ def test_a_full_queue_says_when_to_retry_and_a_signal_ends_all(tmp_path: Path, n
             for _ in range(17):  # sixteen run and one waits
                 connection = connections.enter_context(process.connect())
                 connection.sendall(request_text(process, {**LONG, "stream": True}))
-            wait_for_answers(process, 16, 1)
+            wait_for_running(process, 16)
             reply = process.post("/v1/chat/completions", LONG)
             assert reply.status_code == 429
             assert int(reply.headers["retry-after"]) > 0
@@ -134,7 +131,7 @@ def test_the_log_has_a_line_for_each_request_and_no_text(served: Served) -> None
 def test_a_disconnected_client_is_logged(served: Served) -> None:
     with served.connect() as connection:
         connection.sendall(request_text(served, {**LONG, "stream": False}))
-        wait_for_answers(served, 1)
+        wait_for_running(served, 1)
     served.wait_until_idle()
     served.get("/health")
     records = served.records("/health")

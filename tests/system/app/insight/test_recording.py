@@ -105,10 +105,9 @@ def test_steps_are_played_and_paused(
     assert timeline.is_playing
     assert timeline.index == 0
     assert panel.transport.play_button.accessibleName() == "Pause"
-    timeline._timer.setInterval(1)
-    timeline.moved.connect(lambda: timeline.index == 2 and panel.transport.play_button.click())
-    qtbot.waitUntil(lambda: not timeline.is_playing)
-    assert timeline.index == 2
+    qtbot.waitUntil(lambda: timeline.index >= 2)
+    panel.transport.play_button.click()
+    assert not timeline.is_playing
     assert panel.transport.play_button.accessibleName() == "Play"
 
 
@@ -204,7 +203,6 @@ def test_an_answer_that_arrives_in_one_piece_is_recorded(
     window, _ = answered
     panel = window.insight.open_tree()
     window.chat.new_chat()
-    qtbot.waitUntil(lambda: panel.tabs.currentIndex() == PLAN)
     answer = ask(qtbot, window, "More")
     assert track_of(window).request_id == answer.request_id
-    qtbot.waitUntil(lambda: panel.tabs.currentIndex() == STEP)
+    assert panel.tabs.currentIndex() == STEP

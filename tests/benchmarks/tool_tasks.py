@@ -1,0 +1,493 @@
+"""Twenty tasks for tools: the rate of right calls, and their speed with and without drafts.
+
+`python -m tests.benchmarks.tool_tasks MODEL [--heads DIR] [--drafter NAME] [--json FILE]`
+
+Every task offers the same eight tools; three tasks need none, two need two calls in sequence. A
+task is right if exactly the expected calls are made, in order, each with right arguments. Calls run
+at once, with fixed results. Answers are greedy, so those with drafts must equal those without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from medusa_core.chats.conversation import new_id
+from medusa_core.chats.rounds import CallState, Round, RoundCall, ToolResult, is_same_call
+from medusa_core.client import Client
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    LoadOptions,
+    ModelLoaded,
+    Role,
+    StepDone,
+    as_content,
+)
+from medusa_core.models.text.answer_form import chat_form
+from medusa_core.tools.builtin.calculator import evaluate
+from medusa_core.tools.builtin_tool import builtin_tools, run_builtin
+from medusa_core.tools.tool import Tool
+
+MOST_ROUNDS = 6
+MOST_TOKENS = 256
+CONTEXT = 4096
+PLAIN = "none"
+NOW = datetime(2026, 11, 29, 8, 30, tzinfo=UTC)
+FILES = {
+    "numbers.txt": "128\n257\n391\n",
+    "report.md": "# Report\n\nThe budget for 2026 is 48,500 francs, shared by 4 teams.\n",
+    "config/app.json": '{"port": 8123, "theme": "dark"}\n',
+    "notes/shopping.txt": "milk\nbread\napples\n",
+    "notes/travel.txt": "Train to Bern at 09:32 from platform 7.\n",
+    "src/main.py": "print('hello')\n",
+    "src/tools.py": "LIMIT = 12\n",
+    "src/readme.txt": "Sources of the program.\n",
+}
+
+Arguments = Mapping[str, Any]
+Check = Callable[[Arguments], bool]
+
+
+def _tool(name: str, description: str, **properties: str) -> Tool:
+    """A tool whose arguments are required texts with these descriptions."""
+    schema = {
+        "type": "object",
+        "properties": {
+            key: {"type": "string", "description": text} for key, text in properties.items()
+        },
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return Tool(name, description, json.dumps(schema))
+
+
+ZONE = "IANA time zone, such as Europe/Zurich."
+TOOLS = (
+    builtin_tools().get("calculate").tool,
+    builtin_tools().get("web_search").tool,
+    _tool("get_current_time", "Tells the present time in a time zone.", timezone=ZONE),
+    _tool(
+        "convert_time",
+        "Converts a time of today from one time zone to another.",
+        source_timezone=ZONE,
+        time="Time in the source time zone, as HH:MM of 24 hours.",
+        target_timezone=ZONE,
+    ),
+    _tool("list_directory", "Lists the files and folders in a folder.", path="Path of the folder."),
+    _tool("read_text_file", "Returns the text of a file.", path="Path of the file."),
+    _tool(
+        "search_files",
+        "Finds files in a folder and its subfolders by a pattern of their names.",
+        path="Path of the folder; . for all.",
+        pattern="Pattern, such as *.txt.",
+    ),
+    _tool("get_file_info", "Returns the size of a file in bytes.", path="Path of the file."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A call that a task needs.
+
+    Attributes:
+        tool: Name of the tool.
+        check: Whether arguments are right.
+    """
+
+    tool: str
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A prompt with the calls that it needs."""
+
+    name: str
+    prompt: str
+    calls: tuple[Expected, ...] = ()
+
+
+def _value(value: float) -> Expected:
+    """A calculation with this value."""
+
+    def check(arguments: Arguments) -> bool:
+        try:
+            return abs(evaluate(str(arguments.get("expression"))) - value) < 1e-6 * abs(value)
+        except ValueError:
+            return False
+
+    return Expected("calculate", check)
+
+
+def _path(tool: str, path: str, **others: Sequence[str]) -> Expected:
+    """A call with a path, and other arguments that each match a pattern."""
+
+    def check(arguments: Arguments) -> bool:
+        return _normal(arguments.get("path")) == path and all(
+            any(fnmatch(str(arguments.get(key)), pattern) for pattern in patterns)
+            for key, patterns in others.items()
+        )
+
+    return Expected(tool, check)
+
+
+def _zone(*zones: str) -> Expected:
+    """A question for the present time in one of these time zones."""
+    return Expected("get_current_time", lambda arguments: arguments.get("timezone") in zones)
+
+
+def _conversion(source: str, time_of_day: str, target: str) -> Expected:
+    """A conversion of a time."""
+    values = {"source_timezone": source, "time": time_of_day, "target_timezone": target}
+    return Expected("convert_time", lambda arguments: arguments == values)
+
+
+def _query(*words: str) -> Expected:
+    """A search for these words."""
+
+    def check(arguments: Arguments) -> bool:
+        query = str(arguments.get("query")).casefold()
+        return all(word in query for word in words)
+
+    return Expected("web_search", check)
+
+
+TASKS = (
+    Task("product", "What is 1847 * 392?", (_value(1847 * 392),)),
+    Task(
+        "discount",
+        "A jacket costs 148.90 francs and is reduced by 15 %. Calculate what it costs now.",
+        (_value(148.90 * 0.85),),
+    ),
+    Task("root", "What is the square root of 7225?", (_value(85),)),
+    Task("seconds", "How many seconds are there in 365 days?", (_value(31_536_000),)),
+    Task("tokyo", "What time is it in Tokyo right now?", (_zone("Asia/Tokyo"),)),
+    Task("new york", "Tell me the current time in New York.", (_zone("America/New_York"),)),
+    Task(
+        "los angeles",
+        "It is 14:30 in Zurich. What time is that in Los Angeles?",
+        (_conversion("Europe/Zurich", "14:30", "America/Los_Angeles"),),
+    ),
+    Task(
+        "sydney",
+        "A call starts at 9 in the morning, London time. When is that in Sydney?",
+        (_conversion("Europe/London", "09:00", "Australia/Sydney"),),
+    ),
+    Task("notes", "Which files are in the folder notes?", (_path("list_directory", "notes"),)),
+    Task("folder", "List what is in the folder src.", (_path("list_directory", "src"),)),
+    Task(
+        "shopping",
+        "Read the file notes/shopping.txt and tell me what I have to buy.",
+        (_path("read_text_file", "notes/shopping.txt"),),
+    ),
+    Task(
+        "port",
+        "Which port is set in config/app.json?",
+        (_path("read_text_file", "config/app.json"),),
+    ),
+    Task("size", "How large is the file report.md?", (_path("get_file_info", "report.md"),)),
+    Task(
+        "python files",
+        "Find all Python files in the folder src.",
+        (_path("search_files", "src", pattern=("[*].py", "[*][*]/[*].py")),),
+    ),
+    Task("opening hours", "Search the web for the opening hours of Zurich zoo.", (_query("zoo"),)),
+    Task(
+        "sum",
+        "Read the file numbers.txt, then calculate the sum of the numbers in it.",
+        (_path("read_text_file", "numbers.txt"), _value(128 + 257 + 391)),
+    ),
+    Task(
+        "share",
+        "Read the budget in report.md and calculate what each team gets.",
+        (_path("read_text_file", "report.md"), _value(48_500 / 4)),
+    ),
+    Task("sea", "Write one sentence about the sea."),
+    Task("translation", "Translate 'good morning' into French."),
+    Task("greeting", "Say hello to my friend Anna in one short sentence."),
+)
+
+
+def _normal(path: object) -> str:
+    """A path as `FILES` has it, however it is written."""
+    return str(path).removeprefix("./").strip("/")
+
+
+def run_tool(name: str, arguments: str) -> ToolResult:
+    """Run a tool on the fixed files and the fixed time."""
+    try:
+        values = json.loads(arguments or "{}")
+        text = _result(name, values) if isinstance(values, dict) else None
+    except ValueError as error:
+        return ToolResult(as_content(f"The call failed: {error}"), is_error=True)
+    if text is None:
+        return ToolResult(as_content("The call failed: there is no such file."), is_error=True)
+    return ToolResult(as_content(text))
+
+
+def _result(name: str, values: Arguments) -> str | None:
+    """Return a result; None if there is no such file.
+
+    Raises:
+        ValueError: The arguments are wrong.
+    """
+    path = _normal(values.get("path"))
+    folder = "" if path in (".", "") else f"{path}/"
+    below = [file for file in FILES if file.startswith(folder)]
+    match name:
+        case "calculate":
+            return run_builtin(name, json.dumps(values)).text
+        case "web_search":
+            return "1. Visit\nhttps://zoo.example/visit\nOpen daily from 9 to 18, in winter to 17."
+        case "get_current_time" | "convert_time":
+            zones = [str(zone) for key, zone in values.items() if key.endswith("timezone")]
+            return _time(zones, str(values.get("time", "")))
+        case "list_directory":
+            names = dict.fromkeys(file.removeprefix(folder).split("/")[0] for file in below)
+            return "\n".join(names) if below else None
+        case "search_files":
+            pattern = str(values.get("pattern")).rpartition("/")[2]
+            found = [file for file in below if fnmatch(file.rpartition("/")[2], pattern)]
+            return "\n".join(found) or "No matches."
+        case "read_text_file":
+            return FILES.get(path)
+        case "get_file_info":
+            return f"size: {len(FILES[path])} bytes" if path in FILES else None
+    raise ValueError(f"there is no tool {name}")
+
+
+def _time(zones: Sequence[str], clock: str) -> str:
+    """Return the fixed time, or another one of that day, in the last of one or two time zones."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        places = [ZoneInfo(zone) for zone in zones]
+        moment = NOW.astimezone(places[0])
+        if clock:
+            hour, minute = map(int, clock.split(":"))
+            moment = moment.replace(hour=hour, minute=minute)
+        return moment.astimezone(places[-1]).isoformat(timespec="minutes")
+    except (OSError, LookupError, ValueError) as error:
+        raise ValueError("there is no such time zone or time") from error
+
+
+@dataclass(slots=True)
+class Run:
+    """What a model did with a task.
+
+    Attributes:
+        task: Name of the task.
+        calls: Names and arguments of its calls that ran, in order.
+        num_repeats: Calls that only repeated one of the round before, which don't run.
+        is_right: Whether these are the expected ones.
+        num_right: Expected calls that were made, in order.
+        answer: Text of the last round.
+        texts: Texts of all rounds.
+        num_tokens: Tokens of decoding steps.
+        num_steps: Decoding steps.
+        decode_s: Seconds of all decoding steps.
+        total_s: Seconds of the task, prefill included.
+        call_tokens: Tokens of decoding steps in rounds that end with calls.
+        call_steps: Steps of these rounds.
+    """
+
+    task: str
+    calls: list[tuple[str, str]]
+    num_repeats: int = 0
+    is_right: bool = False
+    num_right: int = 0
+    answer: str = ""
+    texts: list[str] | None = None
+    num_tokens: int = 0
+    num_steps: int = 0
+    decode_s: float = 0.0
+    total_s: float = 0.0
+    call_tokens: int = 0
+    call_steps: int = 0
+
+
+async def run_task(client: Client, facts: ModelLoaded, task: Task, drafter: str) -> Run:
+    """Run a task until the model answers without a call."""
+    settings = GenerateSettings(drafter, "greedy", 0.0, max_new_tokens=MOST_TOKENS)
+    session = new_id()
+    messages: tuple[ChatMessage, ...] = (ChatMessage(Role.USER, task.prompt),)
+    run = Run(task.name, [], texts=[])
+    before: tuple[RoundCall, ...] = ()
+    start_s = time.monotonic()
+    for _ in range(MOST_ROUNDS):
+        round_ = Round(new_id())
+        done = await _generate(client, facts, round_, messages, session, settings)
+        tokens, steps = sum(done.accept_lengths), done.num_steps
+        run.num_tokens += tokens
+        run.num_steps += steps
+        run.decode_s += done.decode_s
+        run.texts.append(done.text)  # type: ignore[union-attr]
+        calls = round_.content.calls
+        if not calls:
+            run.answer = round_.content.answer
+            break
+        run.call_tokens += tokens
+        run.call_steps += steps
+        for call in calls:
+            if any(is_same_call(call, other.call) for other in before):
+                run.num_repeats += 1
+            else:
+                run.calls.append((call.name, call.arguments))
+        results = ((call, run_tool(call.name, call.arguments)) for call in calls)
+        round_.calls = tuple(
+            RoundCall(call, CallState.FAILED if result.is_error else CallState.DONE, result=result)
+            for call, result in results
+        )
+        before = round_.calls
+        messages += round_.messages(keeps_reasoning=True)
+    run.total_s = time.monotonic() - start_s
+    await client.close_session(session)
+    _judge(run, task)
+    return run
+
+
+async def _generate(
+    client: Client,
+    facts: ModelLoaded,
+    round_: Round,
+    messages: tuple[ChatMessage, ...],
+    session: str,
+    settings: GenerateSettings,
+) -> GenerationDone:
+    """Generate a round as the chat does, with the grammar of calls."""
+    tools = tuple(tool.as_text for tool in TOOLS)
+    form = chat_form(facts, settings, messages, tools)
+    round_.content.expect(facts.reasoning, facts.thinking.opens(settings.thinks))
+    round_.content.expect_calls(form.calls)
+    request = Generate(
+        session, round_.id, form.messages, settings, tools=form.tools, grammar=form.grammar
+    )
+    done = None
+    async with aclosing(client.generate(request)) as events:
+        async for event in events:
+            if isinstance(event, StepDone):
+                round_.content.append(event)
+            elif isinstance(event, GenerationDone):
+                done = event
+    assert done is not None  # the last event of an answer
+    round_.end(done)
+    return done
+
+
+def _judge(run: Run, task: Task) -> None:
+    """Compare the calls with the expected ones."""
+    for expected, (name, arguments) in zip(task.calls, run.calls, strict=False):
+        try:
+            values = json.loads(arguments or "{}")
+        except ValueError:
+            break
+        if name != expected.tool or not isinstance(values, dict) or not expected.check(values):
+            break
+        run.num_right += 1
+    run.is_right = run.num_right == len(task.calls) == len(run.calls)
+
+
+def figures(runs: Sequence[Run]) -> dict[str, float]:
+    """Return rates and speeds of all tasks."""
+    num_tokens = sum(run.num_tokens for run in runs)
+    call_steps = sum(run.call_steps for run in runs)
+    decode_s = sum(run.decode_s for run in runs)
+    return {
+        "tasks": len(runs),
+        "answers": sum(bool(run.answer.strip()) for run in runs),
+        "right_tasks": sum(run.is_right for run in runs),
+        "right_calls": sum(run.num_right for run in runs),
+        "repeated_calls": sum(run.num_repeats for run in runs),
+        "calls": sum(len(run.calls) for run in runs),
+        "tokens": num_tokens,
+        "tokens_per_s": num_tokens / max(decode_s, 1e-9),
+        "tokens_per_step": num_tokens / max(1, sum(run.num_steps for run in runs)),
+        "tokens_per_step_of_calls": sum(run.call_tokens for run in runs) / max(1, call_steps),
+        "total_s": sum(run.total_s for run in runs),
+    }
+
+
+async def measure(load: LoadModel, drafter: str, names: Sequence[str]) -> dict[str, Any]:
+    """Run tasks with and without drafts; the two take turns, so that both see the same load."""
+    tasks = [task for task in TASKS if not names or task.name in names]
+    async with Client() as client:
+        facts = await client.load(load)
+        await client.calibrate()
+        drafter = drafter or next(d.name for d in facts.drafters if d.name != PLAIN)
+        runs: dict[str, list[Run]] = {drafter: [], PLAIN: []}
+        for number, task in enumerate(tasks):
+            for name in (drafter, PLAIN) if number % 2 else (PLAIN, drafter):
+                runs[name].append(await run_task(client, facts, task, name))
+            _show(runs[drafter][-1], runs[PLAIN][-1])
+    num_needed = sum(len(task.calls) for task in tasks)
+    pairs = zip(runs[drafter], runs[PLAIN], strict=True)
+    return {
+        "model": facts.name,
+        "drafter": drafter,
+        "needed_calls": num_needed,
+        "equal_texts": sum(run.texts == other.texts for run, other in pairs),
+        "with_drafts": figures(runs[drafter]),
+        "without": figures(runs[PLAIN]),
+        "runs": {name: [asdict(run) for run in done] for name, done in runs.items()},
+    }
+
+
+def _show(run: Run, plain: Run) -> None:
+    """Print a task's result."""
+    mark = "right" if run.is_right else "wrong"
+    equal = "" if run.texts == plain.texts else "   TEXTS DIFFER"
+    calls = "; ".join(f"{name} {arguments}" for name, arguments in run.calls) or "no call"
+    answer = " ".join(run.answer.split())[:120]
+    print(f"{run.task:14}{mark:7}{calls}{equal} → {answer or '(none)'}", flush=True)
+
+
+def main() -> int:
+    """Run all tasks on a model."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path, help="folder of a model, or a GGUF file")
+    parser.add_argument("--heads", type=Path, help="folder of its heads")
+    parser.add_argument("--drafter", default="", help="default: the model's")
+    parser.add_argument("--tasks", nargs="*", default=(), metavar="NAME", help="default: all")
+    parser.add_argument("--threads", type=int, default=0, help="default: the fastest number")
+    parser.add_argument("--json", type=Path, help="file for all figures and calls")
+    given = parser.parse_args()
+    options = LoadOptions(context_tokens=CONTEXT)
+    load = LoadModel(
+        "bench", new_id(), given.model, given.heads, options, num_threads=given.threads
+    )
+    found = asyncio.run(measure(load, given.drafter, given.tasks))
+    if given.json is not None:
+        given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    num_tasks = found["with_drafts"]["tasks"]
+    print(
+        f"{found['model']}, {found['drafter']}: equal texts {found['equal_texts']} of {num_tasks}"
+    )
+    for name in ("with_drafts", "without"):
+        values = found[name]
+        print(
+            f"{name:12} right tasks {values['right_tasks']} of {num_tasks}, right calls "
+            f"{values['right_calls']} of {found['needed_calls']}, answers {values['answers']}, "
+            f"{values['tokens_per_s']:.1f} tokens/s, {values['tokens_per_step']:.2f} tokens per "
+            f"step, {values['tokens_per_step_of_calls']:.2f} in rounds with calls"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
