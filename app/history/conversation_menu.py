@@ -13,6 +13,7 @@ from app.history.files import ConversationFiles
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
+from app.state.documents import DocumentsState
 from app.widgets.questions import ask_for_text, confirms
 from medusa_core.api import ConversationInfo, Folder, History
 from medusa_core.chats.conversation import new_id
@@ -20,6 +21,9 @@ from medusa_core.chats.conversation import new_id
 
 class ConversationMenu(QObject):
     """Context menu of the list, with its actions.
+
+    Attributes:
+        documents: Collections of documents for folders; None for none.
 
     Signals:
         changed: Conversations or folders changed.
@@ -52,6 +56,7 @@ class ConversationMenu(QObject):
         self._sidebar, self._history, self._journal = sidebar, history, journal
         self._files, self._errors = files, errors
         self._last_trashed: tuple[str, ...] = ()
+        self.documents: DocumentsState | None = None
 
     def popup(self, place: QPoint) -> None:
         """Open the menu at a position."""
@@ -89,6 +94,7 @@ class ConversationMenu(QObject):
             lambda: self._pin(chosen, not is_pinned),
         )
         self._add_folders(menu, chosen)
+        self._add_documents(menu, chosen)
         menu.addAction(
             QCoreApplication.translate("History", "Export…"), lambda: self._export(chosen)
         )
@@ -173,6 +179,32 @@ class ConversationMenu(QObject):
             into.addAction(
                 QCoreApplication.translate("History", "No folder"), lambda: self._move(chosen, None)
             )
+
+    def _add_documents(self, menu: QMenu, chosen: tuple[ConversationInfo, ...]) -> None:
+        """Add the collections of documents that the folder of the selection has."""
+        folder_ids = {one.folder_id for one in chosen}
+        folders = read_or_show(self._history.folders, self._errors) or ()
+        folder = next((one for one in folders if {one.id} == folder_ids), None)
+        documents = self.documents
+        if folder is None or documents is None or not documents.collections:
+            return
+        read = partial(self._history.folder_collections, folder.id)
+        attached = read_or_show(read, self._errors) or ()
+        title = QCoreApplication.translate("History", "Documents of the folder “{0}”")
+        inner = menu.addMenu(title.format(folder.name.replace("&", "&&")))
+        for info in documents.collections:
+            entry = inner.addAction(info.name.replace("&", "&&"))
+            entry.setCheckable(True)
+            entry.setChecked(info.id in attached)
+            others = tuple(one for one in attached if one != info.id)
+            changed = others if info.id in attached else (*others, info.id)
+            entry.triggered.connect(partial(self._set_documents, folder.id, changed))
+
+    def _set_documents(
+        self, folder_id: str, collection_ids: tuple[str, ...], _is_checked: bool
+    ) -> None:
+        self._journal.write(lambda h: h.set_folder_collections(folder_id, collection_ids))
+        self.changed.emit()
 
     def _export(self, chosen: tuple[ConversationInfo, ...]) -> None:
         name = chosen[0].title if len(chosen) == 1 else "conversations"

@@ -21,6 +21,7 @@ from app.history.sidebar import Sidebar
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.chat import Draft
+from app.state.documents import DocumentsState
 from app.widgets.matching import (
     Entry,
     matching,
@@ -102,9 +103,12 @@ class HistoryController(QObject):
 
     Signals:
         trashed: Conversations (`tuple[str, ...]`) were moved to the trash.
+        folder_documents_changed: A folder has other collections of documents, or a conversation
+            another folder.
     """
 
     trashed = Signal(object)
+    folder_documents_changed = Signal()
 
     def __init__(
         self,
@@ -208,6 +212,10 @@ class HistoryController(QObject):
             return self.history.folder_collections(folder_id)
 
         return self._read(read) or ()
+
+    def offer_documents(self, documents: DocumentsState) -> None:
+        """Offer collections of documents to folders of conversations."""
+        self._menu.documents = documents
 
     def _save_steps(self, answer: Answer) -> None:
         """Save the steps of an answer that aren't saved yet."""
@@ -390,6 +398,7 @@ class HistoryController(QObject):
         sidebar.undo_requested.connect(self._menu.undo_trash)
         sidebar.empty_requested.connect(self._menu.empty_trash)
         self._menu.changed.connect(self.refresh)
+        self._menu.changed.connect(self.folder_documents_changed)
         self._menu.trashed.connect(self.forget)
         self._menu.duplicated.connect(self.open_conversation)
         self._watch.changed.connect(self._apply_external_changes)

@@ -199,15 +199,16 @@ class DocumentsState(QObject):
     def update(self, collection_id: str) -> None:
         """Read new and changed files of a collection; does nothing while they are being read."""
         if collection_id not in self._updates:
-            self.start(self._update(collection_id))
+            self._updates[collection_id] = stop = threading.Event()
+            self.updating_changed.emit(collection_id)
+            self.start(self._update(collection_id, stop))
 
     def stop(self, collection_id: str) -> None:
         """Stop reading files; what was read stays."""
         if (stop := self._updates.get(collection_id)) is not None:
             stop.set()
 
-    async def _update(self, collection_id: str) -> None:
-        stop = self._updates[collection_id] = threading.Event()
+    async def _update(self, collection_id: str, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()
         embed = self._embedding(stop.is_set)
 
@@ -215,7 +216,6 @@ class DocumentsState(QObject):
             if not stop.is_set():
                 loop.call_soon_threadsafe(self.progressed.emit, collection_id, progress)
 
-        self.updating_changed.emit(collection_id)
         try:
             await self._work(lambda found: found.update(collection_id, report, stop.is_set, embed))
         except Cancelled:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLineEdit, QMainWindow, QPlainTextEdit, QSplitter,
 
 from app.chat.chat_page import ChatPage
 from app.chat.compose.composer import files_of
+from app.chat.compose.documents_button import DocumentsButton
 from app.chat.controller import ChatController
 from app.chat.passage_retrieval import PassageRetrieval
 from app.chat.strip.memory_watch import MemoryWatch
@@ -90,6 +91,7 @@ class MainWindow(QMainWindow):
         settings: The user's choices.
         models: The available models.
         documents: The collections of documents.
+        documents_button: Attaches them to the conversation.
         commands: Commands with their shortcuts.
         sidebar: The list of conversations.
         history: Stores conversations; None without history, like the next two.
@@ -145,6 +147,8 @@ class MainWindow(QMainWindow):
         self.documents = DocumentsState(documents_dir, bridge)
         self.documents.failed.connect(self.chat.errors.show_error)
         self.chat.retrieval = PassageRetrieval(self.documents, loaded_model)
+        self.documents_button = DocumentsButton(state, self.chat.retrieval, appearance)
+        self.page.composer.add_button(self.documents_button)
         self.memory = MemoryWatch(self.page.strip, loaded_model)
         self.insight = Insight(
             self, self.chat, bridge, loaded_model, appearance, lambda: self.page.readable_height
@@ -171,6 +175,7 @@ class MainWindow(QMainWindow):
             settings=settings,
             loaded_model=loaded_model,
             models=self.models,
+            documents=self.documents,
             page=self.page,
             chat=self.chat,
             insight=self.insight,
@@ -282,6 +287,8 @@ class MainWindow(QMainWindow):
         )
         if self.chat.retrieval is not None:
             self.chat.retrieval.inherited = history_controller.inherited_collections
+            history_controller.offer_documents(self.documents)
+            history_controller.folder_documents_changed.connect(self.documents_button.refresh)
         self.titles = Titles(self.chat, self._bridge, self.loaded_model, history_controller.journal)
         self.titles.named.connect(history_controller.refresh)
         self._traces = TraceArchive(self.insight, history, history_controller.journal)
@@ -326,6 +333,8 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         page, models = self.page, self.models
         self._appearance.changed.connect(page.restyle)
+        self._appearance.changed.connect(self.documents_button.restyle)
+        self.documents_button.manage_requested.connect(lambda: self.pages.open("documents"))
         self._appearance.changed.connect(self.sidebar.restyle)
         self.models.changed.connect(self._offer_models)
         self.loaded_model.chosen.connect(self._focus_message)

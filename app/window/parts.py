@@ -14,6 +14,7 @@ from app.history.history_controller import HistoryController
 from app.insight.insight_panels import Insight
 from app.server.server_switch import ServerSwitch
 from app.settings.store import SettingsStore
+from app.state.documents import DocumentsState
 from app.state.library import LibraryState
 from app.theme.appearance import Appearance
 from app.tools.window_tools import WindowTools
@@ -34,6 +35,7 @@ class WindowParts:
         settings: The user's choices.
         loaded_model: State of the model.
         models: The available models.
+        documents: The collections of documents.
         page: The chat's widgets.
         chat: Controller of the conversation.
         insight: Inspects the decoding steps of answers.
@@ -52,6 +54,7 @@ class WindowParts:
     settings: SettingsStore
     loaded_model: LoadedModel
     models: LibraryState
+    documents: DocumentsState
     page: ChatPage
     chat: ChatController
     insight: Insight

@@ -1,0 +1,1 @@
+"""The Documents page: collections of files from which answers are given."""
