@@ -36,7 +36,7 @@ class SchemaBox(QWidget):
         self._has_tools = False
         self.edit = TextBox(
             self.tr("JSON schema of answers"),
-            '{"type": "object", "properties": {…}}',
+            self.tr('{"type": "object", "properties": {…}}'),
             _NUM_LINES,
             appearance,
             is_code=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,9 +11,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat_settings.tool_choice import ToolChoice, ToolOffer
+from medusa_core.errors import MedusaError
 
 if TYPE_CHECKING:
     from medusa_core.api import Toolbox
+
+log = logging.getLogger(__name__)
 
 _FILES = ("mcp.json", "tools.json")
 _PAUSE_MS = 50  # servers write many lines of their logs at once
@@ -75,6 +80,14 @@ class WindowTools(QObject):
         self._is_offline = is_offline
         if self._toolbox is not None:
             self._toolbox.set_web(replace(self._toolbox.web, is_offline=is_offline))
+
+    def forget(self, conversation_ids: Iterable[str]) -> None:
+        """Remove the approvals of deleted conversations."""
+        if self._toolbox is not None:
+            try:
+                self._toolbox.approvals.forget(conversation_ids)
+            except MedusaError as error:  # they are of no use without the conversation
+                log.warning("approvals of deleted conversations stay: %s", error)
 
     def close(self) -> None:
         """End servers and calls."""

@@ -308,6 +308,8 @@ class MainWindow(QMainWindow):
         tools.opened.connect(self._use_toolbox)
         self.page.settings_panel.tools.manage_requested.connect(lambda: self.pages.open("tools"))
         self.settings.follow("hub", lambda now: tools.go_offline(hub_settings(now).is_offline))
+        if self.history is not None:
+            self.history.trashed.connect(tools.forget)
         return tools
 
     def _use_toolbox(self, toolbox: Toolbox) -> None:

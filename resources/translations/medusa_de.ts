@@ -682,6 +682,14 @@
 <context>
     <name>ChatController</name>
     <message>
+        <source>Reading the documents…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The documents were searched by words alone: {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Thinking…</source>
         <translation>Denkt nach…</translation>
     </message>
@@ -10116,6 +10124,63 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>PassageDialog</name>
+    <message>
+        <source>Open file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Show folder</source>
+        <translation type="unfinished">Ordner zeigen</translation>
+    </message>
+</context>
+<context>
+    <name>PassageFold</name>
+    <message>
+        <source>Read 1 passage of the documents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read {0} passages of the documents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Show what the model read, where it is, and how it ranked</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>Passages</name>
+    <message>
+        <source>What was read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No such passage</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No passage has the number {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model made it up: check what it says.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank {0} by words</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank {0} by meaning</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>score {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>PlanBar</name>
     <message>
         <source>Rows of the tree</source>
@@ -10404,6 +10469,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>JSON schema of answers</source>
         <translation>JSON-Schema der Antworten</translation>
+    </message>
+    <message>
+        <source>{&quot;type&quot;: &quot;object&quot;, &quot;properties&quot;: {…}}</source>
+        <translation>{&quot;type&quot;: &quot;object&quot;, &quot;properties&quot;: {…}}</translation>
     </message>
     <message>
         <source>Answers are JSON that matches this schema; empty for any text. The model can&apos;t write anything else, and drafts are checked against it, too.</source>
@@ -11638,6 +11707,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Notifications show the conversation’s title, the model’s or the file’s name. Others who see your screen can read them.</source>
         <translation>Benachrichtigungen zeigen den Titel der Unterhaltung, den Namen des Modells oder der Datei. Andere, die Ihren Bildschirm sehen, können sie lesen.</translation>
+    </message>
+    <message>
+        <source>Embedding model</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>General</source>

@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QDialog
 from pytestqt.qtbot import QtBot
 
 from app.tools.tools_dialog import ToolsDialog
-from medusa_core.api import Places, Toolbox, places
+from medusa_core.api import History, Places, Toolbox, places
+from medusa_core.chats.rounds import Approval
 from medusa_core.messages import Count
 from tests.support.window.accessibility import faults
 from tests.support.window.fixtures import Open
@@ -64,6 +65,21 @@ def test_chosen_tools_are_part_of_the_counted_prompt_and_their_tokens_are_shown(
     assert "about" in panel.tool_list.summary.text()
     counted = [one for one in engine.of_kind(Count) if isinstance(one, Count)]
     assert any("calculate" in one.messages[0].text for one in counted if one.messages)
+
+
+def test_approvals_end_with_their_conversation(
+    open_ready: Open, tmp_path: Path, qtbot: QtBot
+) -> None:
+    history = History(tmp_path / "history.db")
+    window, _ = open_ready(places=with_tools(tmp_path / "user"), history=history)
+    window.pages.start()
+    qtbot.waitUntil(lambda: window.chat.toolbox is not None)
+    assert window.chat.toolbox is not None
+    assert window.history is not None
+    approvals = window.chat.toolbox.approvals
+    approvals.approve("key", Approval.CONVERSATION, "tea")
+    window.history.trashed.emit(("tea",))
+    assert approvals.approval("key", "tea") is Approval.NONE
 
 
 def test_a_window_without_user_folders_has_no_tools(open_ready: Open) -> None:
