@@ -46,6 +46,9 @@ class TurnList(QObject):
         branch_requested: The user wants to continue the conversation after a turn.
         prompt_chosen: The user selected another version of a turn's prompt (its index).
         answer_chosen: The user selected another answer of a turn (its index).
+        call_decided: The user decided about a call of a turn's answer (index, `Approval`,
+            arguments).
+        refreshed: The shown messages or their places have changed.
     """
 
     quoted = Signal(str)
@@ -57,6 +60,8 @@ class TurnList(QObject):
     branch_requested = Signal(int)
     prompt_chosen = Signal(int, int)
     answer_chosen = Signal(int, int)
+    call_decided = Signal(int, object, str)
+    refreshed = Signal()
 
     def __init__(self, view: ConversationView, state: ChatState, appearance: Appearance) -> None:
         super().__init__(view)
@@ -149,6 +154,7 @@ class TurnList(QObject):
         answer.continue_requested.connect(lambda: self.continue_requested.emit(place))
         answer.branch_requested.connect(lambda: self.branch_requested.emit(place))
         answer.version_chosen.connect(lambda n: self.answer_chosen.emit(place, n))
+        answer.call_decided.connect(lambda *decision: self.call_decided.emit(place, *decision))
         answer.quoted.connect(self.quoted)
         self._view.add(answer)
         self._shown.append(Shown(turn, user, answer))
@@ -163,6 +169,7 @@ class TurnList(QObject):
             shown.answer.show_version(_place_of(shown.turn.answer, answers), len(answers))
             lack = self._reroll_obstacle(shown.turn.answer)
             shown.answer.set_place(is_last=place == last, lack=lack)
+        self.refreshed.emit()
 
     def _reroll_obstacle(self, answer: Answer) -> str:
         """Return why generation can't resume from an answer's tokens; empty if it can."""

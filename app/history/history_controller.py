@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
+from app.chat.calls import AnswerRun
 from app.chat.controller import ChatController
 from app.history.chat_title import title_of
 from app.history.conversation_menu import ConversationMenu
@@ -41,6 +42,7 @@ from medusa_core.chats.conversation import (
     Conversation,
     Turn,
 )
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.errors import StorageError
 
 T = TypeVar("T")
@@ -149,7 +151,8 @@ class HistoryController(QObject):
     def save(self) -> None:
         """Save new tokens."""
         for answer in self._chat.state.pending_answers:
-            self._save_steps(answer)
+            if not answer.content.is_finished:
+                self._save_steps(answer)
         if not self._chat.state.pending_answers:
             self._save.stop()
 
@@ -216,6 +219,18 @@ class HistoryController(QObject):
     def offer_documents(self, documents: DocumentsState) -> None:
         """Offer collections of documents to folders of conversations."""
         self._menu.documents = documents
+
+    def _round_begun(self, conversation: Conversation, turn: Turn) -> None:
+        """Add the next round of an answer."""
+        answer = stored_answer(conversation, turn)
+        self.journal.write(lambda h: h.begin_answer(answer))
+        self._save_leaf(conversation)
+        self._save.start()
+
+    def _call_changed(self, run: AnswerRun, place: int, call: RoundCall) -> None:
+        """Save the state of a call."""
+        round_id = run.turn.answer.id
+        self.journal.write(lambda h: h.save_call(round_id, place, call))
 
     def _save_steps(self, answer: Answer) -> None:
         """Save the steps of an answer that aren't saved yet."""
@@ -384,7 +399,10 @@ class HistoryController(QObject):
         chat.passages_found.connect(self._passages_found)
         chat.taken_up.connect(self._taken_up)
         chat.reasoning_known.connect(self._reasoning_known)
-        chat.ended.connect(self._ended)
+        chat.round_begun.connect(self._round_begun)
+        chat.round_ended.connect(self._ended)
+        chat.calls.changed.connect(self._call_changed)
+        chat.calls.is_stored = lambda: not self.journal.is_waiting
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._save_leaf)
         chat.state.conversation_changed.connect(self._show_conversation)

@@ -32,7 +32,7 @@ class Draft:
 
 
 class Stoppable(Protocol):
-    """What a pending answer waits for: a request to the engine, or passages of documents."""
+    """What a pending answer waits for: a request to the engine, passages, or tool calls."""
 
     def cancel(self) -> None:
         """Stop it; its receiver is still told of the end."""
@@ -133,19 +133,19 @@ class ChatState(QObject):
         self._pending.append(_Pending(self.conversation, turn, request))
         self.phase_changed.emit()
 
-    def wait_for(self, turn: Turn, request: Stoppable) -> None:
+    def is_pending(self, turn: Turn) -> bool:
+        """Whether the answer of a turn is pending."""
+        return any(one.turn.answer is turn.answer for one in self._pending)
+
+    def wait_for(
+        self, turn: Turn, request: Stoppable, phase: ChatPhase = ChatPhase.ANSWERING
+    ) -> None:
         """Let a pending answer wait for another request; a forgotten answer drops it."""
         pending = [one for one in self._pending if one.turn is turn]
         for one in pending:
-            one.request = request
+            one.request, one.phase = request, phase
         if not pending:
             request.drop()
-
-    def set_phase(self, turn: Turn, phase: ChatPhase) -> None:
-        """Set the phase of a pending answer."""
-        for one in self._pending:
-            if one.turn is turn:
-                one.phase = phase
         self.phase_changed.emit()
 
     def end(self, turn: Turn) -> None:
@@ -155,15 +155,15 @@ class ChatState(QObject):
 
     def stop(self) -> None:
         """Stop the pending answer of the shown conversation and keep its text."""
-        for one in self._pending:
+        for one in tuple(self._pending):
             if one.conversation is self.conversation:
                 one.request.cancel()
 
     def forget(self, session_id: str) -> None:
         """Drop the pending answers of a conversation."""
         for one in [one for one in self._pending if one.conversation.session_id == session_id]:
-            one.request.drop()
             self._pending.remove(one)
+            one.request.drop()
         self._drafts.pop(session_id, None)
         self.phase_changed.emit()
 

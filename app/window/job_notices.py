@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
+from app.chat.calls import AnswerRun
 from app.chat.controller import ChatController
 from app.desktop.notification import DesktopNotification
 from app.desktop.notifier import Notifier
@@ -26,7 +27,7 @@ LONG_ANSWER_S = 20.0
 
 
 class JobNotices(QObject):
-    """Notifies about completed long answers, batches, downloads and trainings.
+    """Notifies about waiting tool calls, completed long answers, batches, downloads and trainings.
 
     Names of conversations and files are included only if the user allows it.
 
@@ -49,6 +50,7 @@ class JobNotices(QObject):
         self._settings = settings
         self.notifier = Notifier(window, resources_dir() / "icons" / "app.svg")
         chat.ended.connect(self._answer_ended)
+        chat.calls.waiting.connect(self._call_waits)
         models.download_ended.connect(self._download_ended)
 
     def _answer_ended(self, conversation: Conversation, turn: Turn) -> None:
@@ -59,6 +61,11 @@ class JobNotices(QObject):
         is_whole = answer.done is not None
         title = self.tr("An answer is ready") if is_whole else self.tr("An answer broke off")
         self._notify(title, title_of((conversation.turns or (turn,))[0].prompt.text))
+
+    def _call_waits(self, run: AnswerRun) -> None:
+        """Notify that an answer waits for the user's decision about a call."""
+        first = (run.conversation.turns or (run.turn,))[0]
+        self._notify(self.tr("A tool call waits for you"), title_of(first.prompt.text))
 
     def batch_ended(self, job: BatchJob) -> None:
         """Notify that a batch is done or has failed."""

@@ -271,6 +271,7 @@ class MainWindow(QMainWindow):
         self.insight.close_all()
         self.page.composer.reader.stop()
         self.documents.close()
+        self.chat.close()
         if self._traces is not None:
             self._traces.finish()
         if self.history is not None:

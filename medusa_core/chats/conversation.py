@@ -129,6 +129,12 @@ class Answer:
         """Whether another answer can continue from one of its tokens."""
         return self.done is not None or self.is_cut
 
+    @property
+    def lacks_next_round(self) -> bool:
+        """Whether all calls of the last round have ended, and the model hasn't read the results."""
+        calls = self.last.calls
+        return bool(calls) and not self.is_running and not any(one.state.is_open for one in calls)
+
     def messages(self, *, keeps_reasoning: bool) -> tuple[ChatMessage, ...]:
         """Return all rounds as messages; none if there is neither text nor a call.
 

@@ -114,11 +114,22 @@ class CallLoop:
         self._num_rounds = num_rounds
         self._place = 0
         self._running: RunningCall | None = None
+        self._asks_next = False
         self.waiting: int | None = None
         self.is_ended = False
 
-    def start(self) -> None:
-        """Run the calls that need no question, up to the first that does."""
+    def start(self, *, asks_first: bool = False) -> None:
+        """Run the calls that need no question, up to the first that does.
+
+        Args:
+            asks_first: Whether to ask about the first call even if it is approved already, for
+                calls that an earlier session left: those never run by themselves.
+        """
+        self._asks_next = asks_first
+        self._go_through()
+
+    def _go_through(self) -> None:
+        """Run or ask about the next calls, up to the first that takes time."""
         calls = self._round.calls
         while not self.is_ended and self._place < len(calls):
             if calls[self._place].state is CallState.REQUESTED:
@@ -150,13 +161,16 @@ class CallLoop:
             return
         self.waiting = None
         call = self._call
-        if arguments is not None and arguments != call.call.arguments:
+        if arguments is None:
+            arguments = call.call.arguments
+        elif arguments != call.call.arguments:
             self._set(replace(call, call=call.call._replace(arguments=arguments)))
         tool = self.tool(self._place)
         assert tool is not None  # nobody is asked about others
         try:
-            key = tool.approval_key(self._call.call.arguments)
-            self._toolbox.approvals.approve(key, approval, self._conversation_id)
+            key, host = tool.approval_key(arguments), tool.host(arguments)
+            label = f"{tool.label} · {host}" if host else tool.label
+            self._toolbox.approvals.approve(key, approval, self._conversation_id, label)
         except ToolError as error:
             self._host.warn(error)
         self._run(tool, approval)
@@ -200,7 +214,8 @@ class CallLoop:
         else:
             key = tool.approval_key(call.arguments)
             approval = self._toolbox.approvals.approval(key, self._conversation_id)
-            if approval is Approval.NONE:
+            if approval is Approval.NONE or self._asks_next:
+                self._asks_next = False
                 self.waiting = self._place
                 self._host.ask(self._place, self._call)
             else:
@@ -239,7 +254,7 @@ class CallLoop:
     def _go_on(self) -> None:
         if self._running is None and not self.is_ended:
             self._place += 1
-            self.start()
+            self._go_through()
 
     def _fail(self, text: str) -> None:
         """End a call that doesn't run, with words for the model."""

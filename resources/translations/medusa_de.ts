@@ -91,6 +91,69 @@
     </message>
 </context>
 <context>
+    <name>ApprovalForm</name>
+    <message>
+        <source>Allow this tool call? {0}</source>
+        <translation>Diesen Werkzeugaufruf erlauben? {0}</translation>
+    </message>
+    <message>
+        <source>Arguments of the call, which you can change</source>
+        <translation>Argumente des Aufrufs, die Sie ändern können</translation>
+    </message>
+    <message>
+        <source>Allow once</source>
+        <translation>Einmal erlauben</translation>
+    </message>
+    <message>
+        <source>Allow in this chat</source>
+        <translation>In diesem Chat erlauben</translation>
+    </message>
+    <message>
+        <source>Deny</source>
+        <translation>Ablehnen</translation>
+    </message>
+    <message>
+        <source>The model reads that you denied it, and goes on.</source>
+        <translation>Das Modell liest, dass Sie abgelehnt haben, und fährt fort.</translation>
+    </message>
+    <message>
+        <source>This tool isn&apos;t there now. Switch it on under Tools, or deny the call.</source>
+        <translation>Dieses Werkzeug ist gerade nicht da. Schalten Sie es unter Werkzeuge ein, oder lehnen Sie den Aufruf ab.</translation>
+    </message>
+    <message>
+        <source>A built-in tool of this program</source>
+        <translation>Ein eingebautes Werkzeug dieses Programms</translation>
+    </message>
+    <message>
+        <source>Server {0}: {1}</source>
+        <translation>Server {0}: {1}</translation>
+    </message>
+    <message>
+        <source>Reaches {0}</source>
+        <translation>Erreicht {0}</translation>
+    </message>
+    <message>
+        <source>Always allow for {0}</source>
+        <translation>Immer erlauben für {0}</translation>
+    </message>
+    <message>
+        <source>Always allow</source>
+        <translation>Immer erlauben</translation>
+    </message>
+    <message>
+        <source>Until the tool or its server changes. The page Tools lists what is allowed.</source>
+        <translation>Bis sich das Werkzeug oder sein Server ändert. Die Seite Werkzeuge führt auf, was erlaubt ist.</translation>
+    </message>
+    <message>
+        <source>This is no JSON object.</source>
+        <translation>Das ist kein JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>This doesn&apos;t fit the tool. {0}</source>
+        <translation>Das passt nicht zum Werkzeug. {0}</translation>
+    </message>
+</context>
+<context>
     <name>ApprovalsPage</name>
     <message>
         <source>Calls that are always approved</source>
@@ -9192,6 +9255,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>An answer broke off</source>
         <translation>Eine Antwort ist abgebrochen</translation>
+    </message>
+    <message>
+        <source>A tool call waits for you</source>
+        <translation>Ein Werkzeugaufruf wartet auf Sie</translation>
     </message>
     <message>
         <source>A batch is done</source>

@@ -16,6 +16,7 @@ from app.chat.messages.answer_document import (
     AnswerDocument,
     MarkedRange,
 )
+from app.chat.messages.approval_form import CallQuestion
 from app.chat.messages.figure_row import FigureRow
 from app.chat.messages.figures import (
     cut_figures,
@@ -60,6 +61,7 @@ class AnswerMessage(MessageWidget):
         version_chosen: The user selected another answer to the prompt (its index).
         token_hovered: The mouse is on a token (its index); −1 for none.
         token_pressed: A token was clicked (its index).
+        call_decided: The user decided about a call (an `Approval` and the arguments).
     """
 
     regenerate_requested = Signal()
@@ -69,6 +71,7 @@ class AnswerMessage(MessageWidget):
     version_chosen = Signal(int)
     token_hovered = Signal(int)
     token_pressed = Signal(int)
+    call_decided = Signal(object, str)
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class AnswerMessage(MessageWidget):
         self._is_last = True
         self._lack = self.tr("Only answers in the chat can be continued.")
         self._hovered = NO_TOKEN
+        self._question: CallQuestion | None = None
         self._selected = range(0)
         self._appearance = appearance
         self._views: list[RoundView] = []
@@ -169,6 +173,7 @@ class AnswerMessage(MessageWidget):
             self.refresh()
         self.row.versions.show_version(*self._version)
         self.set_place(is_last=self._is_last, lack=self._lack)
+        self.show_question(self._question)
         self.select_tokens(self._selected)
 
     @property
@@ -219,14 +224,17 @@ class AnswerMessage(MessageWidget):
         for view in self._views[self._num_ended :]:
             added = view.refresh()
         self._num_ended = len(self._views) - 1
-        is_ended = self.content.is_finished
+        is_ended = self.content.is_finished and not self.answer.is_running
         self._speaker.setText(self.answer.model)
         self._show_behind()
         self._announcer.feed(added)
         has_words = any(view.has_words for view in self._views)
-        self._waiting.setVisible(not has_words if is_ended else not self.content.num_chars)
+        is_empty = not self.content.num_chars and not self.content.is_finished
+        self._waiting.setVisible(not has_words if is_ended else is_empty)
         if is_ended:
             self._show_end()
+        else:
+            self.row.hide()
 
     def _add_rounds(self) -> None:
         """Add views of rounds that have begun."""
@@ -240,11 +248,19 @@ class AnswerMessage(MessageWidget):
             view.view.hovered.connect(partial(self._hover, view))
             view.view.pressed.connect(partial(self._press, view))
             view.view.menu_requested.connect(partial(self._show_menu, view))
+            view.decided.connect(self.call_decided)
         if new:
             self._announcer = Announcer(self.view)
             self.row.hide()
             self._column.removeWidget(self._waiting)
             self._column.insertWidget(self._column.indexOf(self._views[-1]), self._waiting)
+
+    def show_question(self, question: CallQuestion | None) -> None:
+        """Ask about a call of the last round; None asks about none."""
+        self._question = question
+        if self.is_populated:
+            for view in self._views:
+                view.show_question(question if view is self._views[-1] else None)
 
     def _show_end(self) -> None:
         done = self.answer.total
@@ -279,6 +295,7 @@ class AnswerMessage(MessageWidget):
             return
         done = self.answer.done
         was_cut = self.answer.is_cut or (done is not None and done.stop_reason in _CUT)
+        was_cut = was_cut or self.answer.lacks_next_round
         self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
         self.row.continue_button.setEnabled(not lack)
         self.row.continue_button.setToolTip(lack or self.tr("Go on with this answer"))

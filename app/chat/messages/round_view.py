@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.chat.messages.answer_document import AnswerDocument
+from app.chat.messages.approval_form import ApprovalForm, CallQuestion
 from app.chat.messages.call_card import CallCard
 from app.chat.messages.passages import show_passage
 from app.chat.messages.text_view import InertDocument, TextView
@@ -32,7 +33,13 @@ class RoundView(QWidget):
         document: Document of the text with token marks.
         fold: The reasoning; None if there is none.
         cards: The tool calls.
+        form: Asks about one of the calls, in place of its card; None if nothing is asked.
+
+    Signals:
+        decided: The user decided about a call (an `Approval` and the arguments).
     """
+
+    decided = Signal(object, str)
 
     def __init__(
         self,
@@ -57,6 +64,7 @@ class RoundView(QWidget):
         self._appearance = appearance
         self.fold: ThoughtFold | None = None
         self.cards: list[CallCard] = []
+        self.form: ApprovalForm | None = None
         rich = InertDocument()
         self.view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
@@ -112,6 +120,8 @@ class RoundView(QWidget):
         self.view.bar_quotes(QColor(self._appearance.theme.border), style.text_size_pt * 96 / 72)
         for fold in (*(() if self.fold is None else (self.fold,)), *self.cards):
             fold.restyle()
+        if self.form is not None:
+            self.form.restyle()
         self._show_note()
 
     def _style(self) -> MarkStyle:
@@ -144,6 +154,25 @@ class RoundView(QWidget):
             self.cards.append(card)
             self._column.addWidget(card)
             card.show()  # at once, so that the height is known
+
+    def show_question(self, question: CallQuestion | None) -> None:
+        """Ask about a call in place of its card; None asks about none."""
+        if self.form is not None:
+            if self.form.question == question:
+                return
+            self.form.hide()
+            self.form.deleteLater()
+            self.form = None
+        self._show_calls()
+        for place, card in enumerate(self.cards):
+            card.setVisible(question is None or place != question.place)
+        if question is not None:
+            call = self.round.calls[question.place]
+            self.form = ApprovalForm(question, call, self._appearance)
+            self.form.decided.connect(self.decided)
+            self._column.insertWidget(self._column.indexOf(self.cards[question.place]), self.form)
+            self.form.show()
+            self.form.tell()
 
     def _show_note(self) -> None:
         self._note.setVisible(self.document.has_words and self.document.is_plain_at_end)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from medusa_core.messages import (
+    DESCRIBED_JSON,
     NO_SWITCH,
     TARGET,
     THINK_TAGS,
@@ -38,6 +39,7 @@ from medusa_core.messages import (
     StopReason,
     ThinkingSwitch,
     TokenSource,
+    ToolCallFormat,
     Unload,
     Unloaded,
     Verified,
@@ -83,6 +85,7 @@ class Script:
         advice: As of the model that is loaded.
         thinking: As of that.
         reasoning: As of that.
+        tool_calls: As of that.
         continues_text: It is a base model.
         num_parameters: Of the model that is loaded.
     """
@@ -100,6 +103,7 @@ class Script:
     advice: Advice | None = GREEDY
     thinking: ThinkingSwitch = NO_SWITCH
     reasoning: ReasoningFormat = THINK_TAGS
+    tool_calls: ToolCallFormat = DESCRIBED_JSON
     continues_text: bool = False
     num_parameters: int = 6_000_000
 
@@ -321,6 +325,7 @@ class FakeEngine:
                 advice=self.script.advice,
                 thinking=self.script.thinking,
                 reasoning=self.script.reasoning,
+                tool_calls=self.script.tool_calls,
                 continues_text=self.script.continues_text,
                 head_source="medusa",
                 serving=frozenset(info.name for info in SOURCES),

@@ -170,6 +170,7 @@ def test_an_approval_holds_for_the_host_of_the_edited_arguments(tmp_path: Path) 
     case = Case(tmp_path, ("page", first), ("page", second), ("page", first))
     case.loop.start()
     case.loop.approve(Approval.ALWAYS, second)
+    assert list(case.toolbox.approvals._labels.values()) == ["Page · b.org"]
     assert case.toolbox.started == [("page", second)]
     assert case.round.calls[0].call.arguments == second
     case.finish("b")
@@ -256,6 +257,16 @@ def test_calls_that_ended_earlier_are_left_alone(tmp_path: Path) -> None:
     case.loop.approve(Approval.ONCE)
     case.finish("2")
     assert (case.states, case.host.ends) == (["denied", "done"], [True])
+
+
+def test_a_call_that_was_left_is_asked_about_even_if_it_is_approved(tmp_path: Path) -> None:
+    case = Case(tmp_path, ("add", '{"n": 1}'), ("add", '{"n": 2}'))
+    key = TOOLS[0].approval_key("{}")
+    case.toolbox.approvals.approve(key, Approval.ALWAYS, "")
+    case.loop.start(asks_first=True)
+    assert (case.host.asked, case.toolbox.started) == ([0], [])
+    case.loop.deny()
+    assert (case.states, case.host.asked) == (["denied", "running"], [0])
 
 
 def test_arguments_are_checked_by_what_reaches_nothing() -> None:

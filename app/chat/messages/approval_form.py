@@ -1,0 +1,249 @@
+"""Form that asks about a tool call: the tool, all arguments, and the user's decision."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QTextOption
+from PySide6.QtWidgets import (
+    QFrame,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.appearance import Appearance
+from app.theme.fonts import CODE_FAMILY
+from app.widgets.announce import announce
+from app.widgets.explain import explain
+from app.widgets.flow_layout import FlowLayout
+from app.widgets.qt_text import showable, with_visible_controls
+from medusa_core.chats.rounds import Approval, RoundCall
+
+if TYPE_CHECKING:
+    from medusa_core.api import OfferedTool
+
+_MOST_LINES = 14  # of the field; it scrolls to the others
+_MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
+_MOST_LABEL_CHARS = 200
+# Letters and symbols that look like space: fillers, the empty Braille pattern.
+_BLANKS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
+
+
+@dataclass(frozen=True, slots=True)
+class CallQuestion:
+    """A call about which the user is asked.
+
+    Attributes:
+        place: Index of the call in its round.
+        name: Name of the function.
+        tool: The tool; None if it can't be called now.
+    """
+
+    place: int
+    name: str
+    tool: OfferedTool | None
+
+
+class ApprovalForm(QFrame):
+    """Shows a call with all of its arguments, which can be edited, until the user decides.
+
+    Attributes:
+        edit: The arguments.
+        once_button: Allows this call.
+        conversation_button: Allows the tool's calls in this conversation.
+        always_button: Allows the tool's calls, or those that reach the same host.
+        deny_button: Denies this call.
+
+    Signals:
+        decided: The decision (an `Approval`; `Approval.NONE` denies) and the arguments.
+    """
+
+    decided = Signal(object, str)
+
+    def __init__(
+        self,
+        question: CallQuestion,
+        call: RoundCall,
+        appearance: Appearance,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("approval")
+        self.question = question
+        self._appearance = appearance
+        label = question.name if question.tool is None else question.tool.label
+        self._title = _plain_label(self.tr("Allow this tool call? {0}").format(_one_line(label)))
+        self._title.setObjectName("approvalTitle")
+        self._origin = _plain_label(self._origin_text())
+        self._origin.setObjectName("approvalText")
+        self._host = _plain_label("")
+        self._host.setObjectName("approvalText")
+        self._problem = _plain_label("")
+        self._problem.setObjectName("approvalProblem")
+        self.edit = _ArgumentsEdit(arguments_text(call.call.arguments))
+        self.edit.setAccessibleName(self.tr("Arguments of the call, which you can change"))
+        self.once_button = QPushButton(self.tr("Allow once"))
+        self.once_button.setObjectName("primaryButton")
+        self.conversation_button = QPushButton(self.tr("Allow in this chat"))
+        self.always_button = QPushButton("")
+        self.deny_button = QPushButton(self.tr("Deny"))
+        explain(self.deny_button, self.tr("The model reads that you denied it, and goes on."))
+        self._column = QVBoxLayout(self)
+        self._buttons = FlowLayout(appearance.scale.px(0.5))
+        self._build()
+        self.edit.textChanged.connect(self._check)
+        self.setAccessibleName(self._title.text())
+        self._check()
+        self.restyle()
+
+    def tell(self) -> None:
+        """Announce the question by the screen reader."""
+        words = (self._title.text(), self._origin.text(), self.edit.toPlainText())
+        announce(self, ". ".join(words), is_urgent=True)
+
+    def restyle(self) -> None:
+        """Apply the theme's sizes and colours."""
+        scale = self._appearance.scale
+        margin = scale.px(0.8)
+        self._column.setContentsMargins(margin, margin, margin, margin)
+        self._column.setSpacing(scale.px(0.5))
+        font = scale.font()
+        font.setFamilies((CODE_FAMILY, "monospace"))
+        self.edit.setFont(font)
+        self.edit.updateGeometry()
+        self._buttons.invalidate()
+
+    def _build(self) -> None:
+        buttons = (
+            self.once_button,
+            self.conversation_button,
+            self.always_button,
+            self.deny_button,
+        )
+        approvals = (Approval.ONCE, Approval.CONVERSATION, Approval.ALWAYS, Approval.NONE)
+        for button, approval in zip(buttons, approvals, strict=True):
+            button.setAutoDefault(False)
+            button.clicked.connect(lambda _checked=False, one=approval: self._decide(one))
+            self._buttons.addWidget(button)
+        for widget in (self._title, self._origin, self._host, self.edit, self._problem):
+            self._column.addWidget(widget)
+        self._column.addLayout(self._buttons)
+
+    def _origin_text(self) -> str:
+        """Return where the tool comes from."""
+        tool = self.question.tool
+        if tool is None:
+            return self.tr("This tool isn't there now. Switch it on under Tools, or deny the call.")
+        if tool.server is None:
+            return self.tr("A built-in tool of this program")
+        command = with_visible_controls(showable(tool.server.command_line))
+        return self.tr("Server {0}: {1}").format(_one_line(tool.server.name), command)
+
+    def _check(self) -> None:
+        """Show the host that the call reaches, and what is wrong with the arguments."""
+        tool, arguments = self.question.tool, self._arguments()
+        problem = "" if tool is None else self._problem_with(tool, arguments)
+        host = "" if tool is None or problem else tool.host(arguments or "{}")
+        self._host.setText(self.tr("Reaches {0}").format(host))
+        self._host.setVisible(bool(host))
+        self._problem.setText(problem)
+        self._problem.setVisible(bool(problem))
+        always = self.tr("Always allow for {0}").format(host) if host else self.tr("Always allow")
+        self.always_button.setText(always)
+        explain(
+            self.always_button,
+            self.tr("Until the tool or its server changes. The page Tools lists what is allowed."),
+        )
+        for button in (self.once_button, self.conversation_button, self.always_button):
+            button.setEnabled(tool is not None and not problem)
+
+    def _problem_with(self, tool: OfferedTool, arguments: str | None) -> str:
+        """Return why the call can't run with the shown arguments; empty if it can."""
+        from medusa_core.api import arguments_problem
+
+        if arguments is None:
+            return self.tr("This is no JSON object.")
+        found = arguments_problem(arguments, tool.tool.parameters)
+        return self.tr("This doesn't fit the tool. {0}").format(found) if found else ""
+
+    def _arguments(self) -> str | None:
+        """Return the arguments as they are shown, on one line; None if they are no JSON."""
+        try:
+            shown = json.loads(self.edit.toPlainText() or "{}")
+            return json.dumps(shown, ensure_ascii=False, allow_nan=False)
+        except (ValueError, RecursionError):
+            return None
+
+    def _decide(self, approval: Approval) -> None:
+        self.decided.emit(approval, self._arguments() or "")
+
+
+class _ArgumentsEdit(QPlainTextEdit):
+    """Field as high as its text, up to a number of lines; it scrolls inside."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTabChangesFocus(True)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setPlainText(text)
+        self.document().documentLayout().documentSizeChanged.connect(self._fit)
+
+    def sizeHint(self) -> QSize:
+        """Size of the text, up to `_MOST_LINES` lines."""
+        layout = self.document().documentLayout()
+        num_lines = min(max(2, round(layout.documentSize().height())), _MOST_LINES)
+        around = 2 * (self.frameWidth() + round(self.document().documentMargin()))
+        height = num_lines * self.fontMetrics().lineSpacing() + around + 8
+        return QSize(super().sizeHint().width(), height)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.sizeHint().height())
+
+    def _fit(self) -> None:
+        self.updateGeometry()
+
+
+def arguments_text(arguments: str) -> str:
+    """Return arguments with an indent; characters that can't be seen are written as escapes."""
+    try:
+        values = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return _visible(arguments)
+    indent = 2 if len(arguments) <= _MOST_INDENTED_CHARS else None
+    return _visible(json.dumps(values, ensure_ascii=False, indent=indent))
+
+
+def _visible(text: str) -> str:
+    """Write invisible characters of a JSON text as the escapes that JSON has for them."""
+    return "".join(one if _is_visible(one) else json.dumps(one)[1:-1] for one in text)
+
+
+def _is_visible(character: str) -> bool:
+    """Whether a character is shown as itself: neither control, nor space of a special kind."""
+    if character in " \n" or (character.isascii() and character.isprintable()):
+        return True
+    return unicodedata.category(character)[0] not in "CZ" and character not in _BLANKS
+
+
+def _one_line(text: str) -> str:
+    """Return a name in one line of limited length."""
+    text = with_visible_controls(showable(" ".join(text.split())))
+    return text if len(text) <= _MOST_LABEL_CHARS else f"{text[:_MOST_LABEL_CHARS]}…"
+
+
+def _plain_label(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label

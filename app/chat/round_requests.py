@@ -1,0 +1,126 @@
+"""Requests of the chat's rounds, with tools and grammar in the form of the loaded model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.calls import AnswerRun
+from app.engine.bridge import EngineBridge, Request
+from app.engine.loaded_model import LoadedModel
+from app.state.chat import ChatState, Stoppable
+from medusa_core.errors import Cancelled, GrammarError
+from medusa_core.loading.state import Phase
+from medusa_core.messages import Event, Failed, Generate
+
+OnEvents = Callable[[AnswerRun, tuple[Event, ...]], None]
+
+
+class RoundRequests(QObject):
+    """Sends requests of rounds; one with tools or a schema waits until the model is loaded.
+
+    Signals:
+        refused: A schema can't be used; message and hint.
+    """
+
+    refused = Signal(object, object)
+
+    def __init__(
+        self, bridge: EngineBridge, loaded_model: LoadedModel, state: ChatState, on_events: OnEvents
+    ) -> None:
+        """Prepare.
+
+        Args:
+            bridge: Bridge to the engine.
+            loaded_model: The model, whose form of prompts is used.
+            state: Gets what each answer waits for.
+            on_events: Method that gets the events of an answer.
+        """
+        super().__init__()
+        self._bridge, self._loaded_model, self._state = bridge, loaded_model, state
+        self._on_events = on_events
+        self._deferred: list[_Deferred] = []
+        loaded_model.changed.connect(self._send_deferred)
+
+    def send(self, run: AnswerRun, *, records: bool, updates_datastore: bool) -> None:
+        """Request the last round of an answer, which becomes pending.
+
+        Args:
+            records: As in `Generate`.
+            updates_datastore: As in `Generate`.
+        """
+        answer = run.turn.answer
+        question = Generate(
+            run.conversation.session_id,
+            answer.id,
+            (*run.system, *run.conversation.messages()),
+            answer.settings,
+            keep_tokens=answer.keep_tokens,
+            records=records,
+            updates_datastore=updates_datastore,
+        )
+        self._loaded_model.wake()
+        has_form = bool(run.tools or answer.settings.json_schema)
+        work: Stoppable
+        if has_form and self._loaded_model.status.phase is Phase.LOADING:
+            work = _Deferred(run, question, self._cancel)
+            self._deferred.append(work)
+        else:
+            work = self._ask(run, question)
+        if self._state.is_pending(run.turn):
+            self._state.wait_for(run.turn, work)
+        else:
+            self._state.begin(run.turn, work)
+
+    def _ask(self, run: AnswerRun, question: Generate) -> Request:
+        return self._bridge.ask(self._with_form(run, question), partial(self._on_events, run))
+
+    def _with_form(self, run: AnswerRun, question: Generate) -> Generate:
+        """Add tools and grammar to a request, and expect the model's calls in its answer."""
+        answer, loaded = run.turn.answer, self._loaded_model.status.loaded
+        if loaded is None or not (run.tools or answer.settings.json_schema):
+            return question
+        from medusa_core.api import chat_form
+
+        tools = tuple(one.tool.as_text for one in run.tools)
+        try:
+            form = chat_form(loaded, answer.settings, question.messages, tools)
+        except GrammarError as error:  # a schema that another version of the program accepted
+            self.refused.emit(error.message, error.hint)
+            return question
+        answer.content.expect_calls(form.calls)
+        return replace(question, messages=form.messages, tools=form.tools, grammar=form.grammar)
+
+    def _send_deferred(self) -> None:
+        """Send what waited for the model."""
+        if self._loaded_model.status.phase is Phase.LOADING:
+            return
+        deferred, self._deferred = self._deferred, []
+        for one in deferred:
+            if self._state.is_pending(one.run.turn):
+                self._state.wait_for(one.run.turn, self._ask(one.run, one.question))
+
+    def _cancel(self, deferred: _Deferred, reports: bool) -> None:
+        """Forget a round that waits for the model."""
+        self._deferred.remove(deferred)
+        if reports:
+            failed = Failed(*deferred.question.ids, Cancelled.__name__, "", "")
+            self._on_events(deferred.run, (failed,))
+
+
+class _Deferred:
+    """A round that waits for the model, as work of its pending answer."""
+
+    def __init__(
+        self, run: AnswerRun, question: Generate, cancel: Callable[[_Deferred, bool], None]
+    ) -> None:
+        self.run, self.question, self._cancel = run, question, cancel
+
+    def cancel(self) -> None:
+        self._cancel(self, True)
+
+    def drop(self) -> None:
+        self._cancel(self, False)

@@ -1,0 +1,322 @@
+"""Tool calls in the window: asked about, run, stored, and read by the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.messages.approval_form import ApprovalForm
+from app.state.chat import ChatPhase
+from app.window.main_window import MainWindow
+from medusa_core.chats.rounds import Approval, CallState, ToolResult
+from medusa_core.messages import Generate, Role, ToolCallFormat
+from medusa_core.tools.results import RunningCall
+from medusa_core.tools.toolbox import OfferedTool, Toolbox
+from tests.support.window.driving import user_messages
+from tests.support.window.fakes import LONG, FakeEngine, Script
+from tests.support.window.history_fixtures import OpenSaved, open_saved
+
+__all__ = ["open_saved"]
+
+SUM = '{"name": "calculate", "arguments": {"expression": "6*7"}}'
+ID = "builtin/calculate"
+OpenWithTools = Callable[..., tuple[MainWindow, FakeEngine]]
+
+
+class SlowToolbox(Toolbox):
+    """Runs a call when told to."""
+
+    finish: Callable[[ToolResult], None] | None = None
+
+    def run(
+        self, tool: OfferedTool, arguments: str, on_done: Callable[[ToolResult], None]
+    ) -> RunningCall:
+        self.finish = on_done
+        return RunningCall(on_done, lambda: None)
+
+
+@pytest.fixture
+def open_with_tools(open_saved: OpenSaved, tmp_path: Path) -> OpenWithTools:
+    """Open windows one after the other, like restarts, with the calculator chosen."""
+
+    def open_one(
+        answer: str = SUM, num_before_gate: int = 0, toolbox: type[Toolbox] = Toolbox
+    ) -> tuple[MainWindow, FakeEngine]:
+        window, engine = open_saved(
+            Script(answer=answer, tool_calls=ToolCallFormat()), num_before_gate
+        )
+        box = toolbox(tmp_path / "tools")
+        box.set_builtin("calculate", True)
+        window.chat.toolbox = box
+        window.page.settings_panel.tools.chosen.emit((ID,))
+        return window, engine
+
+    return open_one
+
+
+def send(window: MainWindow, text: str) -> None:
+    QTest.keyClicks(window.page.composer.edit, text)
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+
+
+def form_of(qtbot: QtBot, window: MainWindow) -> ApprovalForm:
+    """Wait for the question about a call."""
+    phases = ChatPhase.AWAITING_APPROVAL
+    qtbot.waitUntil(lambda: window.chat.state.phase is phases)
+    form = window.chat.answers[-1].rounds[-1].form
+    assert form is not None
+    return form
+
+
+def states(window: MainWindow) -> list[str]:
+    rounds = window.chat.conversation.turns[-1].answer.rounds
+    return [call.state.value for one in rounds for call in one.calls]
+
+
+def wait_idle(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: not window.chat.is_busy)
+
+
+def test_an_allowed_call_runs_and_the_model_reads_its_result(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    answer = window.chat.answers[-1]
+    assert answer.row.isHidden(), "the answer isn't complete"
+    assert answer.rounds[0].cards[0].isHidden(), "the question is in place of the card"
+    assert answer.view.isHidden(), "the text of the call isn't shown"
+    assert json.loads(form.edit.toPlainText()) == {"expression": "6*7"}
+    engine.script = Script(answer="It is 42.")
+    form.once_button.click()
+    wait_idle(qtbot, window)
+    assert states(window) == ["done"]
+    assert [one.document.text for one in answer.rounds] == ["", "It is 42."]
+    assert answer.rounds[0].form is None
+    assert not answer.rounds[0].cards[0].isHidden()
+    assert not answer.row.isHidden()
+    first, second = engine.of_kind(Generate)
+    assert first.messages == second.messages[: len(first.messages)], "a prefix of the next prompt"
+    assert first.grammar == second.grammar != ""
+    assert second.messages[-1].role is Role.TOOL
+    assert second.messages[-1].text == "42"
+    assert second.messages[-2].tool_calls[0].name == "calculate"
+
+
+def test_a_denied_call_lets_the_model_go_on(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    engine.script = Script(answer="Then not.")
+    form.deny_button.click()
+    wait_idle(qtbot, window)
+    assert states(window) == ["denied"]
+    assert "denied" in engine.of_kind(Generate)[-1].messages[-1].text
+
+
+def test_edited_arguments_run_and_nonsense_doesnt(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    for wrong in ("{", "[]", "{}", '{"expression": 1}'):
+        form.edit.setPlainText(wrong)
+        assert not form.once_button.isEnabled()
+        assert not form._problem.isHidden()
+    assert form.deny_button.isEnabled()
+    form.edit.setPlainText('{"expression": "1 + 1"}')
+    engine.script = Script(answer="Two.")
+    form.once_button.click()
+    wait_idle(qtbot, window)
+    assert engine.of_kind(Generate)[-1].messages[-1].text == "2"
+    assert "1 + 1" in window.chat.conversation.turns[-1].answer.rounds[0].calls[0].call.arguments
+
+
+def test_allowed_in_a_chat_asks_no_more_in_it(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form_of(qtbot, window).conversation_button.click()
+    # The model calls again and again: ten rounds are the most.
+    wait_idle(qtbot, window)
+    assert states(window) == ["done"] * 9 + ["failed"]
+    assert len(engine.of_kind(Generate)) == 10
+    window.chat.new_chat()
+    window.page.settings_panel.tools.chosen.emit((ID,))
+    send(window, "And here?")
+    form_of(qtbot, window)
+    window.chat.stop()
+
+
+@pytest.mark.parametrize("when", ["generates", "waits", "runs"])
+def test_stop_works_at_every_moment(
+    qtbot: QtBot, open_with_tools: OpenWithTools, when: str
+) -> None:
+    window, engine = open_with_tools(LONG if when == "generates" else SUM, 3, toolbox=SlowToolbox)
+    if when == "generates":
+        engine.gate.clear()
+    send(window, "How much?")
+    if when == "generates":
+        qtbot.waitUntil(lambda: bool(window.chat.conversation.turns[-1].answer.content.steps))
+    else:
+        form = form_of(qtbot, window)
+        if when == "runs":
+            form.once_button.click()
+    window.chat.stop()
+    engine.gate.set()
+    wait_idle(qtbot, window)
+    assert (
+        states(window) == {"generates": [], "waits": ["requested"], "runs": ["interrupted"]}[when]
+    )
+    assert len(engine.of_kind(Generate)) == 1
+    assert not window.chat.answers[-1].row.isHidden()
+    assert window.page.composer.edit.isEnabled()
+
+
+def test_a_waiting_call_survives_a_restart_and_is_answered_then(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, _ = open_with_tools(SUM)
+    send(window, "How much?")
+    form_of(qtbot, window).always_button.setFocus()
+    window, engine = open_with_tools("It is 42.")
+    assert window.history is not None
+    window.history.open_last()
+    window.page.settings_panel.tools.chosen.emit((ID,))
+    assert window.chat.state.phase is ChatPhase.IDLE
+    assert states(window) == ["requested"]
+    assert not engine.of_kind(Generate), "nothing runs by itself"
+    form = window.chat.answers[-1].rounds[-1].form
+    assert form is not None
+    form.once_button.click()
+    wait_idle(qtbot, window)
+    assert states(window) == ["done"]
+    assert window.chat.answers[-1].view.toPlainText() == "It is 42."
+    window, _ = open_with_tools()
+    assert window.history is not None
+    window.history.open_last()
+    assert (states(window), len(window.chat.answers)) == (["done"], 1)
+    assert window.chat.answers[-1].rounds[-1].form is None
+
+
+def test_a_call_that_was_left_is_denied_even_if_it_is_always_allowed(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form_of(qtbot, window)
+    window.chat.stop()
+    wait_idle(qtbot, window)
+    turn = window.chat.conversation.turns[-1]
+    question = window.chat.calls.question(turn)
+    assert question is not None
+    assert question.tool is not None
+    assert window.chat.toolbox is not None
+    key = question.tool.approval_key(turn.answer.last.calls[0].call.arguments)
+    window.chat.toolbox.approvals.approve(key, Approval.ALWAYS, "")
+    engine.script = Script(answer="Then not.")
+    form = window.chat.answers[-1].rounds[-1].form
+    assert form is not None
+    form.deny_button.click()
+    wait_idle(qtbot, window)
+    assert states(window) == ["denied"]
+
+
+def test_the_user_may_just_write_on(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form_of(qtbot, window)
+    window.chat.stop()
+    wait_idle(qtbot, window)
+    engine.script = Script(answer="Hello.")
+    send(window, "Never mind.")
+    wait_idle(qtbot, window)
+    assert len(window.chat.answers) == 2
+    assert all(one.rounds[-1].form is None for one in window.chat.answers)
+    texts = [message.text for message in engine.of_kind(Generate)[-1].messages]
+    assert texts[-2:] == ["The call was not run.", "Never mind."]
+
+
+def test_another_chat_is_shown_while_a_call_waits(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    window.page.settings_panel.choose_rule("greedy")
+    send(window, "How much?")
+    form_of(qtbot, window)
+    waiting = window.chat.conversation
+    window.chat.new_chat()
+    engine.script = Script(answer="Hello.")
+    assert not window.chat.is_busy
+    send(window, "Hi")
+    wait_idle(qtbot, window)
+    assert window.history is not None
+    window.history.open_conversation(waiting.session_id)
+    assert window.chat.conversation is waiting
+    form = form_of(qtbot, window)
+    engine.script = Script(answer="It is 42.")
+    form.once_button.click()
+    window.chat.new_chat()  # its next round begins while it isn't shown
+    qtbot.waitUntil(lambda: not window.chat.state.pending_answers)
+    window.history.open_conversation(waiting.session_id)
+    assert [len(user_messages(window)), *states(window)] == [1, "done"]
+    assert window.chat.answers[-1].view.toPlainText() == "It is 42."
+
+
+def test_a_deleted_chat_ends_its_call(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
+    window, engine = open_with_tools(SUM, toolbox=SlowToolbox)
+    send(window, "How much?")
+    form_of(qtbot, window).once_button.click()
+    assert window.history is not None
+    window.history.history.trash((window.chat.conversation.session_id,))
+    window.history.forget((window.chat.conversation.session_id,))
+    assert not window.chat.state.pending_answers
+    engine.script = Script(answer="Hello.")
+    send(window, "Hi")
+    wait_idle(qtbot, window)
+    assert len(window.chat.answers) == 1
+
+
+def test_a_call_of_a_tool_that_isnt_there_is_told_to_the_model(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    window.page.settings_panel.tools.chosen.emit(())
+    send(window, "How much?")
+    wait_idle(qtbot, window)
+    assert window.chat.answers[-1].view.toPlainText() == SUM, "no tools, no calls"
+    request = engine.of_kind(Generate)[-1]
+    assert (request.tools, request.grammar) == ((), "")
+
+
+def test_a_stored_state_precedes_what_it_says(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
+    """What a kill would leave, at each moment."""
+    window, engine = open_with_tools(SUM, toolbox=SlowToolbox)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    assert window.history is not None
+    history, name = window.history.history, window.chat.conversation.session_id
+
+    def stored() -> list[CallState]:
+        return [call.state for one in history.messages(name) for call in one.calls]
+
+    assert stored() == [CallState.REQUESTED]
+    form.once_button.click()
+    assert stored() == [CallState.RUNNING]
+    toolbox = window.chat.toolbox
+    assert isinstance(toolbox, SlowToolbox)
+    assert toolbox.finish is not None
+    engine.gate.clear()
+    toolbox.finish(ToolResult())
+    qtbot.waitUntil(lambda: stored() == [CallState.DONE])
+    qtbot.waitUntil(lambda: len(history.messages(name)) == 3)
+    engine.gate.set()
+    window.chat.stop()
+    wait_idle(qtbot, window)
