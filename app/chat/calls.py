@@ -144,7 +144,9 @@ class CallController(QObject):
         function()
 
     def show(self, calls: _Calls, phase: ChatPhase) -> None:
-        """Show whether an answer waits for the user."""
+        """Show whether an answer waits for the user, unless its conversation is gone."""
+        if not self._state.is_pending(calls.run.turn):
+            return
         self._state.wait_for(calls.run.turn, calls, phase)
         if phase is ChatPhase.AWAITING_APPROVAL:
             self.waiting.emit(calls.run)
