@@ -2938,7 +2938,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Another embedding model was chosen meanwhile.</source>
-        <translation type="unfinished"></translation>
+        <translation>Inzwischen wurde ein anderes Embedding-Modell gewählt.</translation>
     </message>
     <message>
         <source>Begin it with a brace, as in {&quot;type&quot;: &quot;object&quot;}.</source>
@@ -2946,11 +2946,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Check that its folder can be written.</source>
-        <translation type="unfinished"></translation>
+        <translation>Prüfen Sie, ob in den Ordner geschrieben werden kann.</translation>
     </message>
     <message>
         <source>Choose a file or folder.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie eine Datei oder einen Ordner.</translation>
     </message>
     <message>
         <source>Choose a file with {&quot;mcpServers&quot;: {…}}, as Claude Desktop and LM Studio write it.</source>
@@ -2958,7 +2958,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Choose or create another one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie eine andere oder legen Sie eine neue an.</translation>
     </message>
     <message>
         <source>Correct it there.</source>
@@ -2966,7 +2966,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Enter a name.</source>
-        <translation type="unfinished"></translation>
+        <translation>Geben Sie einen Namen ein.</translation>
     </message>
     <message>
         <source>Enter it again in the settings of the server.</source>
@@ -2974,11 +2974,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Folders of installed packages aren&apos;t read.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner installierter Pakete werden nicht gelesen.</translation>
     </message>
     <message>
         <source>Hidden files and folders aren&apos;t read.</source>
-        <translation type="unfinished"></translation>
+        <translation>Versteckte Dateien und Ordner werden nicht gelesen.</translation>
     </message>
     <message>
         <source>Install it, or give its full path.</source>
@@ -2986,51 +2986,51 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>It broke the process that reads it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Prozess, der die Datei las, ist daran abgestürzt.</translation>
     </message>
     <message>
         <source>It can&apos;t be opened: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Öffnen nicht möglich: {0}.</translation>
     </message>
     <message>
         <source>It can&apos;t be read: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Lesen nicht möglich: {0}.</translation>
     </message>
     <message>
         <source>It holds no text.</source>
-        <translation type="unfinished"></translation>
+        <translation>Enthält keinen Text.</translation>
     </message>
     <message>
         <source>It is damaged: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Beschädigt: {0}.</translation>
     </message>
     <message>
         <source>It is empty.</source>
-        <translation type="unfinished"></translation>
+        <translation>Leer.</translation>
     </message>
     <message>
         <source>It is larger than {0} MB.</source>
-        <translation type="unfinished"></translation>
+        <translation>Größer als {0} MB.</translation>
     </message>
     <message>
         <source>It isn&apos;t a file.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das ist keine Datei.</translation>
     </message>
     <message>
         <source>It isn&apos;t text.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das ist kein Text.</translation>
     </message>
     <message>
         <source>It takes too long to read.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Lesen dauert zu lange.</translation>
     </message>
     <message>
         <source>It takes too much memory to read.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Lesen braucht zu viel Arbeitsspeicher.</translation>
     </message>
     <message>
         <source>Its name isn&apos;t valid text.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Name ist kein gültiger Text.</translation>
     </message>
     <message>
         <source>Leave out --experts and --cpu-layers, or choose a smaller weight format.</source>
@@ -3106,7 +3106,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Links aren&apos;t followed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verknüpfungen wird nicht gefolgt.</translation>
     </message>
     <message>
         <source>Llama-Pebble is here.</source>
@@ -3566,7 +3566,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Only the first {0:,} files and folders were searched.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nur die ersten {0:,} Dateien und Ordner wurden durchsucht.</translation>
     </message>
     <message>
         <source>Only what lies in the cache is removed; remove other folders yourself.</source>
@@ -3642,7 +3642,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Reading was stopped.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Lesen wurde angehalten.</translation>
     </message>
     <message>
         <source>Record it again.</source>
@@ -4158,7 +4158,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The embedding model returned another number of vectors than texts.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Embedding-Modell lieferte nicht so viele Vektoren wie Texte.</translation>
     </message>
     <message>
         <source>The engine can&apos;t start: {0}.</source>
@@ -4278,7 +4278,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The index of documents can&apos;t be locked: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Index der Dokumente kann nicht gesperrt werden: {0}.</translation>
     </message>
     <message>
         <source>The kept model holds {0}, which it has no place for.</source>
@@ -4802,11 +4802,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>This collection has no name.</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Sammlung hat keinen Namen.</translation>
     </message>
     <message>
         <source>This collection of documents was removed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Diese Dokumentsammlung wurde entfernt.</translation>
     </message>
     <message>
         <source>This conversation is still being answered.</source>
@@ -5658,15 +5658,15 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>line {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeile {0}</translation>
     </message>
     <message>
         <source>lines {0}–{1}</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeilen {0}–{1}</translation>
     </message>
     <message>
         <source>p. {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>S. {0}</translation>
     </message>
     <message>
         <source>read images</source>
@@ -6762,7 +6762,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>{0} can&apos;t be added: there is no such file or folder.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} kann nicht hinzugefügt werden: Es gibt keine solche Datei und keinen solchen Ordner.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be started: {1}.</source>
