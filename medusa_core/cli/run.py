@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,16 +28,18 @@ from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.first_model import is_first_model_offered
 from medusa_core.hub.library.find import find_named, loadable_models
-from medusa_core.messages import ModelLoaded, Progress, StopReason
+from medusa_core.messages import ModelLoaded, Progress
 from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
-from medusa_core.terminal.line_editor import LineEditor
+from medusa_core.terminal.line_editor import LineEditor, ask_user
 from medusa_core.terminal.screen import Screen, escaped
 from medusa_core.terminal.setting_texts import with_parsed
 from medusa_core.terminal.slash_commands import SlashCommands
+from medusa_core.terminal.tool_calls import TerminalTools
+from medusa_core.tools.toolbox import Toolbox
 
 _SESSION = "run"
 _LINES_FILE = "typed-lines"
@@ -73,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-learned",
         action="store_true",
         help="draft without what the model said in earlier conversations",
+    )
+    chat.add_argument(
+        "--tools",
+        default="",
+        metavar="NAMES",
+        help="tools that the model may call, each call after a question: built-in ones such as "
+        "calculate, tools of servers such as 'time/*', separated by commas",
     )
     add_measure_argument(chat)
     chat.add_argument("--data-dir", type=Path, help="the folder that the window is started with")
@@ -128,16 +137,16 @@ def _question(words: Sequence[str]) -> str | None:
 
 async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
     """Load the model, then answer one question or talk."""
-    async with Client() as client, _listed(args, client):
+    async with Client() as client, _listed(args, client), AsyncExitStack() as stack:
         models = LoadedModels(client, args, screen)
         model = await models.load(args.model)
         if args.measure_again and not model.loaded.is_remote:
             await _measure_again(client, screen)
         settings = _settings(args, model.loaded)
+        tools = await stack.enter_async_context(_tools(args, screen))
         if question is not None:
-            chat = TerminalChat(
-                client, model, settings, screen, ChatRecord(None, screen.print_error)
-            )
+            record = ChatRecord(None, screen.print_error)
+            chat = TerminalChat(client, model, settings, screen, record, tools)
             status = await _answer_once(chat, question)
             if status == 0 and not model.loaded.is_remote:
                 await client.finish_calibration(chat.conversation.session_id)
@@ -146,7 +155,7 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
             client.calibrate_when_idle()
         record = _record(args, screen)
         try:
-            chat = TerminalChat(client, model, settings, screen, record)
+            chat = TerminalChat(client, model, settings, screen, record, tools)
             commands = SlashCommands(chat, screen, record, models)
             await _talk(chat, commands, screen, _editor(args, commands))
         finally:
@@ -166,12 +175,33 @@ async def _listed(args: argparse.Namespace, client: Client) -> AsyncIterator[Non
         file.close()
 
 
+@asynccontextmanager
+async def _tools(args: argparse.Namespace, screen: Screen) -> AsyncIterator[TerminalTools | None]:
+    """Open the tools that the command line names; None for none.
+
+    Raises:
+        RequestError: There is no such tool.
+    """
+    names = tuple(filter(None, map(str.strip, args.tools.split(","))))
+    if not names:
+        yield None
+        return
+    where: Places = args.data_places
+    where.make_private()
+    toolbox = Toolbox(where.config)
+    try:
+        tools = TerminalTools(toolbox, names, screen, ask_user if sys.stdin.isatty() else None)
+        await tools.connect()
+        yield tools
+    finally:
+        await asyncio.to_thread(toolbox.close)
+
+
 async def _answer_once(chat: TerminalChat, question: str) -> int:
     """Answer one question and return the exit status."""
     with _stopped_by_signal(chat):
         has_answered = await chat.ask(question, records=False)
-    done = chat.last.done
-    if done is not None and done.stop_reason is StopReason.CANCELLED:
+    if chat.last.is_stopped:
         return _STOPPED
     return 0 if has_answered else _FAILED
 

@@ -45,7 +45,8 @@ class AnswerWriter:
     def finish(self) -> None:
         """Write the remaining text, and end the line."""
         self.show()
-        if not self._last.endswith("\n"):
+        has_only_calls = bool(self._content.calls) and not self._last
+        if not self._last.endswith("\n") and not has_only_calls:
             self._screen.write("\n")
         self._screen.flush()
 

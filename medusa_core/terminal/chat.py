@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from medusa_core.chats.conversation import Conversation, Turn
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.client import Client
 from medusa_core.errors import Cancelled, MedusaError, RequestError
@@ -24,9 +25,12 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
+from medusa_core.models.text.answer_form import chat_form
 from medusa_core.terminal.answer_writer import AnswerWriter
 from medusa_core.terminal.chat_record import ChatRecord
 from medusa_core.terminal.screen import Screen
+from medusa_core.terminal.tool_calls import TerminalTools
+from medusa_core.tools.offered_tool import OfferedTool
 
 _SAVE_S = 0.5
 _SEED_BITS = 31
@@ -53,11 +57,13 @@ class LastAnswer:
         steps: All steps.
         trace: The last decoding step; None without one.
         done: Statistics; None until the answer is complete.
+        is_stopped: Whether the user has stopped it.
     """
 
     steps: list[StepDone] = field(default_factory=list)
     trace: StepTrace | None = None
     done: GenerationDone | None = None
+    is_stopped: bool = False
 
 
 class TerminalChat:
@@ -68,6 +74,7 @@ class TerminalChat:
         settings: Settings of the next answer.
         model: The model that answers.
         last: The last answer.
+        tools: Tools that the model may call; None for none.
     """
 
     def __init__(
@@ -77,10 +84,12 @@ class TerminalChat:
         settings: ChatSettings,
         screen: Screen,
         record: ChatRecord,
+        tools: TerminalTools | None = None,
     ) -> None:
         self._client, self._screen, self._record = client, screen, record
         self.conversation = Conversation()
         self.settings = settings
+        self.tools = tools
         self.last = LastAnswer()
         self._request: Generate | None = None
         self.use_model(model)
@@ -146,9 +155,12 @@ class TerminalChat:
             self.settings = self.settings.with_json(saved)
 
     def stop(self) -> None:
-        """Stop the current answer, and keep its text."""
+        """Stop the current answer or its calls, and keep its text."""
+        self.last.is_stopped = True
         if self._request is not None:
             self._client.cancel(self._request)
+        if self.tools is not None:
+            self.tools.stop()
 
     async def ask(self, text: str, *, records: bool) -> bool:
         """Send a prompt, and stream the answer to the screen.
@@ -167,17 +179,64 @@ class TerminalChat:
         answer.content.expect(loaded.reasoning, begins_inside=False)
         self._record.begin_turn(self.conversation, turn, self.settings)
         self.last = LastAnswer()
+        while True:
+            tools = () if self.tools is None else self.tools.offered
+            if not await self._answer_round(turn, tools, records=records):
+                return False
+            if not turn.answer.last.calls or not await self._run_calls(turn, tools):
+                return True
+            self.conversation.next_round(turn)
+            self._record.begin_round(self.conversation, turn)
+
+    async def _answer_round(
+        self, turn: Turn, tools: tuple[OfferedTool, ...], *, records: bool
+    ) -> bool:
+        """Generate a round, and show it.
+
+        Args:
+            turn: The turn whose last round is generated.
+            tools: Tools that the model may call.
+            records: Keep the tree of the last step.
+
+        Returns:
+            False if there is no answer; the error is on the screen.
+        """
+        answer = turn.answer
         messages = self.settings.framed(self.conversation.messages())
-        session_id = self.conversation.session_id
-        self._request = Generate(session_id, answer.id, messages, settings, records=records)
         try:
+            offered = tuple(tool.tool.as_text for tool in tools)
+            form = chat_form(self.model.loaded, answer.settings, messages, offered)
+            answer.content.expect_calls(form.calls)
+            self._request = Generate(
+                self.conversation.session_id,
+                answer.id,
+                form.messages,
+                answer.settings,
+                records=records,
+                tools=form.tools,
+                grammar=form.grammar,
+            )
             await self._receive(self._request, turn)
         except MedusaError as error:
             return self._end_failed(turn, error)
         finally:
             self._request = None
+        if not self.last.is_stopped:
+            answer.last.calls = tuple(map(RoundCall, answer.content.calls))
         self._end(turn)
         return True
+
+    async def _run_calls(self, turn: Turn, tools: tuple[OfferedTool, ...]) -> bool:
+        """Run the calls of the last round; return whether the next round reads the results."""
+        assert self.tools is not None  # or nothing is a call
+        answer = turn.answer
+        round_id = answer.id
+        return await self.tools.run(
+            answer,
+            tools,
+            self.conversation.session_id,
+            lambda place, call: self._record.save_call(round_id, place, call),
+        )
 
     async def _receive(self, request: Generate, turn: Turn) -> None:
         """Show and record the events of an answer."""
@@ -232,6 +291,6 @@ class TerminalChat:
         """Store the end of an answer; an empty one is removed."""
         self.last.steps, self.last.done = turn.answer.content.steps, turn.answer.done
         self._record.end_turn(turn)
-        if not turn.answer.text:
+        if not turn.answer.text and not turn.answer.last.calls:
             self.conversation.take_back(turn)
             self._record.move(self.conversation)

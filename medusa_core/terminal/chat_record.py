@@ -15,6 +15,7 @@ from medusa_core.chats.history.stored_chats import (
     stored_answer,
     stored_prompt,
 )
+from medusa_core.chats.rounds import RoundCall
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import RequestError, StorageError
 from medusa_core.messages import StepDone
@@ -62,6 +63,22 @@ class ChatRecord:
         if turn.prompt.answers == [turn.answer]:
             self._write(lambda history: history.add_prompt(prompt))
         self._write(lambda history: history.begin_answer(answer))
+
+    def begin_round(self, conversation: Conversation, turn: Turn) -> None:
+        """Write the next round of an answer, which is empty."""
+        stored = stored_answer(conversation, turn)
+        self._write(lambda history: history.begin_answer(stored))
+
+    def save_call(self, round_id: str, place: int, call: RoundCall) -> bool:
+        """Write the state of a call; return whether it is stored, or needn't be.
+
+        Args:
+            round_id: Id of its round.
+            place: Index of the call in the round.
+            call: The call.
+        """
+        self._write(lambda history: history.save_call(round_id, place, call))
+        return not self._pending
 
     def set_reasoning(self, turn: Turn) -> None:
         """Write the reasoning format of an answer."""

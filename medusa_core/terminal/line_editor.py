@@ -56,6 +56,18 @@ class LineEditor:
         return without_marks(await self._session.prompt_async(_PROMPT))
 
 
+async def ask_user(question: str) -> str:
+    """Read an answer to a question.
+
+    Raises:
+        EOFError: Ctrl-D.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    session: PromptSession[str] = PromptSession(output=create_output(always_prefer_tty=True))
+    # Ctrl-C is a key here; the signal's handler belongs to the answer.
+    return await session.prompt_async(question, handle_sigint=False)
+
+
 def is_open(text: str) -> bool:
     """Return whether a text has opening quotation marks without closing ones."""
     begin = text.lstrip()

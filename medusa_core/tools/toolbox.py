@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +76,7 @@ class Toolbox:
     """The tools of the user. Servers run while they are switched on, until `close`.
 
     Attributes:
+        path: The file of servers, `mcp.json`.
         approvals: Which calls the user has approved.
         problems: Why settings or entries of them can't be used, a sentence each.
     """
@@ -89,7 +91,7 @@ class Toolbox:
             limits: What each server may take.
             store: Where secrets of servers are; None for the keyring.
         """
-        self._path = folder / "mcp.json"
+        self.path = folder / "mcp.json"
         self._settings = ToolSettings(folder / "tools.json")
         self.approvals = Approvals(folder / "approvals.json")
         self._is_offline = False
@@ -105,7 +107,7 @@ class Toolbox:
         """Read `mcp.json` again, which the user may have edited."""
         found: tuple[ToolServer, ...] = ()
         try:
-            found, problems = read_servers(self._path)
+            found, problems = read_servers(self.path)
         except ToolError as error:
             problems = (error.message,)
         own = (self._settings.problem,) if self._settings.problem else ()
@@ -115,14 +117,7 @@ class Toolbox:
     def all_tools(self) -> tuple[OfferedTool, ...]:
         """Return all tools that can be called now, in a stable order."""
         builtins = (
-            OfferedTool(
-                spec.tool,
-                builtin_id(spec.name),
-                None,
-                spec.label,
-                spec.tool,
-                partial(self._host, spec.name),
-            )
+            self._builtin(spec)
             for spec, is_on, missing_setting in self.builtins()
             if is_on and not missing_setting
         )
@@ -131,6 +126,31 @@ class Toolbox:
     def chosen(self, ids: Collection[str]) -> tuple[OfferedTool, ...]:
         """Return the tools with these ids that can be called now, in the order of `all_tools`."""
         return tuple(tool for tool in self.all_tools() if tool.id in ids)
+
+    def named(self, names: Iterable[str]) -> tuple[OfferedTool, ...]:
+        """Return the tools that a command line names, in the order of `all_tools`.
+
+        Args:
+            names: Each the id of a tool, a pattern of ids such as `time/*`, a server, or the name
+                or label of a built-in tool, which is then offered even if it is switched off.
+        """
+        wanted = tuple(names)
+        builtins = (
+            self._builtin(spec)
+            for spec, is_on, missing_setting in self.builtins()
+            if not missing_setting
+            and (
+                not {spec.name, spec.label.casefold(), builtin_id(spec.name)}.isdisjoint(wanted)
+                or (is_on and any(fnmatchcase(builtin_id(spec.name), one) for one in wanted))
+            )
+        )
+        of_servers = (
+            tool
+            for status in self.servers()
+            for tool in status.tools
+            if status.server.name in wanted or any(fnmatchcase(tool.id, one) for one in wanted)
+        )
+        return (*builtins, *of_servers)
 
     def run(
         self, tool: OfferedTool, arguments: str, on_done: Callable[[ToolResult], None]
@@ -287,13 +307,23 @@ class Toolbox:
             self._settings.set_web(checked)
         self._changed()
 
-    def listen(self, on_change: Callable[[], None]) -> None:
-        """Call a function, from any thread, after servers, their states, logs or tools changed."""
+    def listen(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        """Call a function, from any thread, after servers, their states, logs or tools changed.
+
+        Returns:
+            A function that ends this.
+        """
         self._listeners.append(on_change)
+        return lambda: self._listeners.remove(on_change)
 
     def close(self) -> None:
         """End all servers and calls; waits for them in bounded time."""
         self._connections.close()
+
+    def _builtin(self, spec: BuiltinTool) -> OfferedTool:
+        """Return a built-in tool."""
+        host = partial(self._host, spec.name)
+        return OfferedTool(spec.tool, builtin_id(spec.name), None, spec.label, spec.tool, host)
 
     def _host(self, name: str, arguments: str) -> str:
         """Return the host that a call of a built-in tool reaches; empty for none."""
@@ -314,8 +344,8 @@ class Toolbox:
 
     def _change(self, change: Callable[[tuple[ToolServer, ...]], Iterable[ToolServer]]) -> None:
         """Change the servers of `mcp.json` as it is now: the user may have edited it."""
-        servers = tuple(change(read_servers(self._path).servers))
-        write_servers(self._path, servers)
+        servers = tuple(change(read_servers(self.path).servers))
+        write_servers(self.path, servers)
         self._use(servers)
 
     def _use(self, servers: tuple[ToolServer, ...]) -> None:
