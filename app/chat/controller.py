@@ -360,7 +360,6 @@ class ChatController(QObject):
         self.calls.changed.connect(self._show_call)
         self.calls.ended.connect(self._calls_ended)
         self.calls.warned.connect(lambda error: self.errors.show_error(error.message, error.hint))
-        self._requests.refused.connect(self.errors.show_error)
 
     # Requests and events -----------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer
 
 from app.chat.calls import AnswerRun
-from app.engine.bridge import EngineBridge, Request
+from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.state.chat import ChatState, Stoppable
 from medusa_core.errors import Cancelled, GrammarError
@@ -20,13 +20,7 @@ OnEvents = Callable[[AnswerRun, tuple[Event, ...]], None]
 
 
 class RoundRequests(QObject):
-    """Sends requests of rounds; one with tools or a schema waits until the model is loaded.
-
-    Signals:
-        refused: A schema can't be used; message and hint.
-    """
-
-    refused = Signal(object, object)
+    """Sends requests of rounds; one with tools or a schema waits until the model is loaded."""
 
     def __init__(
         self, bridge: EngineBridge, loaded_model: LoadedModel, state: ChatState, on_events: OnEvents
@@ -75,22 +69,27 @@ class RoundRequests(QObject):
         else:
             self._state.begin(run.turn, work)
 
-    def _ask(self, run: AnswerRun, question: Generate) -> Request:
-        return self._bridge.ask(self._with_form(run, question), partial(self._on_events, run))
+    def _ask(self, run: AnswerRun, question: Generate) -> Stoppable:
+        on_events = partial(self._on_events, run)
+        try:
+            return self._bridge.ask(self._with_form(run, question), on_events)
+        except GrammarError as error:  # the schema is still being written
+            kind = type(error).__name__
+            return _Refused(on_events, Failed(*question.ids, kind, error.message, error.hint))
 
     def _with_form(self, run: AnswerRun, question: Generate) -> Generate:
-        """Add tools and grammar to a request, and expect the model's calls in its answer."""
+        """Add tools and grammar to a request, and expect the model's calls in its answer.
+
+        Raises:
+            GrammarError: The schema of the answer can't be used.
+        """
         answer, loaded = run.turn.answer, self._loaded_model.status.loaded
         if loaded is None or not (run.tools or answer.settings.json_schema):
             return question
         from medusa_core.api import chat_form
 
         tools = tuple(one.tool.as_text for one in run.tools)
-        try:
-            form = chat_form(loaded, answer.settings, question.messages, tools)
-        except GrammarError as error:  # a schema that another version of the program accepted
-            self.refused.emit(error.message, error.hint)
-            return question
+        form = chat_form(loaded, answer.settings, question.messages, tools)
         answer.content.expect_calls(form.calls)
         return replace(question, messages=form.messages, tools=form.tools, grammar=form.grammar)
 
@@ -109,6 +108,24 @@ class RoundRequests(QObject):
         if reports:
             failed = Failed(*deferred.question.ids, Cancelled.__name__, "", "")
             self._on_events(deferred.run, (failed,))
+
+
+class _Refused:
+    """A round that can't be sent: it fails once its answer is pending."""
+
+    def __init__(self, on_events: Callable[[tuple[Event, ...]], None], failed: Failed) -> None:
+        self._report = partial(on_events, (failed,))
+        self._timer = QTimer()
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._report)
+        self._timer.start(0)
+
+    def cancel(self) -> None:
+        self._timer.stop()
+        self._report()
+
+    def drop(self) -> None:
+        self._timer.stop()
 
 
 class _Deferred:
