@@ -25,7 +25,7 @@ from medusa_core.api import docs_dir
 
 # For users, in the order in which they are read; docs/mkdocs.yml lists the same.
 PAGES = (
-    *("start", "hardware", "chat", "drafts", "terminal", "server", "remote", "larger"),
+    *("start", "hardware", "chat", "drafts", "tools", "terminal", "server", "remote", "larger"),
     *("privacy", "troubleshooting", "changelog", "performance", "models", "compared"),
 )
 _PAGE = Qt.ItemDataRole.UserRole
