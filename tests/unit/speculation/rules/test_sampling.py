@@ -56,7 +56,7 @@ VARIANTS = (
         drafter="medusa", rule="sample", temperature=1.5, top_k=3, max_new_tokens=NUM_TOKENS
     ),
     GenerateSettings(
-        drafter="medusa", rule="sample", temperature=1.3, top_p=0.6, max_new_tokens=NUM_TOKENS
+        drafter="medusa", rule="sample", temperature=0.7, top_p=0.6, max_new_tokens=NUM_TOKENS
     ),
     # Everything at once; what is drafted counts for the penalties of what comes behind it.
     GenerateSettings(
