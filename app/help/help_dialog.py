@@ -25,8 +25,8 @@ from medusa_core.api import docs_dir
 
 # For users, in the order in which they are read; docs/mkdocs.yml lists the same.
 PAGES = (
-    *("start", "hardware", "chat", "drafts", "tools", "terminal", "server", "remote", "larger"),
-    *("privacy", "troubleshooting", "changelog", "performance", "models", "compared"),
+    *("start", "hardware", "chat", "documents", "drafts", "tools", "terminal", "server", "remote"),
+    *("larger", "privacy", "troubleshooting", "changelog", "performance", "models", "compared"),
 )
 _PAGE = Qt.ItemDataRole.UserRole
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
