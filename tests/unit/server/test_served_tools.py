@@ -88,6 +88,19 @@ def test_a_conversation_continues_after_a_call_without_another_prefill(served: S
     assert other["timings"]["cache_n"] < read - 2
 
 
+def test_each_round_of_a_client_reuses_the_rounds_before(served: Served) -> None:
+    messages: list[dict[str, Any]] = [{**QUESTION, "content": "How is the weather in the cities?"}]
+    read = 0
+    for weather in ("sunny", "rainy", "windy"):
+        answer = asked(served, *messages, tool_choice="required", parallel_tool_calls=False)
+        assert answer["timings"]["cache_n"] >= read - 2
+        usage = answer["usage"]
+        read = usage["prompt_tokens"] + usage["completion_tokens"]
+        message = answer["choices"][0]["message"]
+        (call,) = message["tool_calls"]
+        messages += [message, {"role": "tool", "tool_call_id": call["id"], "content": weather}]
+
+
 def test_tool_choice_none_describes_no_function(served: Served) -> None:
     described = asked(served, QUESTION, max_tokens=1)
     none = asked(served, QUESTION, max_tokens=1, tool_choice="none")
