@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +62,8 @@ class WindowTools(QObject):
         if self._toolbox is None:
             from medusa_core.api import Toolbox
 
-            self._toolbox = toolbox = Toolbox(self.folder)
+            self._toolbox = toolbox = Toolbox(self.folder, is_offline=self._is_offline)
             toolbox.listen(self._notify)
-            self.go_offline(self._is_offline)
             self.opened.emit(toolbox)
             self._show()
         return self._toolbox
@@ -76,10 +74,10 @@ class WindowTools(QObject):
             self._show_toolbox(self.toolbox)
 
     def go_offline(self, is_offline: bool) -> None:
-        """Forbid built-in tools all requests, or allow them again."""
+        """Forbid tools to reach other machines, or allow it again."""
         self._is_offline = is_offline
         if self._toolbox is not None:
-            self._toolbox.set_web(replace(self._toolbox.web, is_offline=is_offline))
+            self._toolbox.set_offline(is_offline)
 
     def forget(self, conversation_ids: Iterable[str]) -> None:
         """Remove the approvals of deleted conversations."""

@@ -28,6 +28,7 @@ from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.first_model import is_first_model_offered
 from medusa_core.hub.library.find import find_named, loadable_models
+from medusa_core.hub.settings import settings_from
 from medusa_core.messages import ModelLoaded, Progress
 from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
 from medusa_core.system.running_models import RunningFile
@@ -188,7 +189,7 @@ async def _tools(args: argparse.Namespace, screen: Screen) -> AsyncIterator[Term
         return
     where: Places = args.data_places
     where.make_private()
-    toolbox = Toolbox(where.config)
+    toolbox = Toolbox(where.config, is_offline=settings_from(os.environ).is_offline)
     try:
         tools = TerminalTools(toolbox, names, screen, ask_user if sys.stdin.isatty() else None)
         await tools.connect()

@@ -29,12 +29,34 @@ def arguments_problem(arguments: str, schema: str) -> str:
         schema: JSON schema of the arguments, as text.
     """
     try:
-        values = json.loads(arguments or "{}")
+        values = json.loads(
+            arguments or "{}", object_pairs_hook=_object, parse_constant=_no_constant
+        )
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "The arguments hold half of a surrogate pair, which is no character."
     except (ValueError, RecursionError) as error:
         return f"The arguments are no valid JSON: {error}."
     if not isinstance(values, dict):
         return "The arguments are no JSON object."
     return _problem(values, json.loads(schema), "The arguments", _MOST_LEVELS)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; the user may see another of two equal keys than the tool reads.
+
+    Raises:
+        ValueError: A key occurs twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice in an object")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    """Refuse NaN and Infinity, which aren't JSON."""
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _problem(value: Any, schema: Any, name: str, num_levels: int) -> str:

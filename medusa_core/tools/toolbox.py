@@ -15,6 +15,7 @@ from medusa_core.chats.rounds import ToolResult
 from medusa_core.errors import ToolError
 from medusa_core.i18n import tr
 from medusa_core.system.key_store import KeyStore
+from medusa_core.system.loopback import is_loopback_url
 from medusa_core.tools.approvals import Approvals
 from medusa_core.tools.builtin_tool import (
     BuiltinTool,
@@ -82,7 +83,12 @@ class Toolbox:
     """
 
     def __init__(
-        self, folder: Path, limits: Limits = DEFAULT_LIMITS, store: KeyStore | None = None
+        self,
+        folder: Path,
+        limits: Limits = DEFAULT_LIMITS,
+        store: KeyStore | None = None,
+        *,
+        is_offline: bool = False,
     ) -> None:
         """Read the settings, and begin to connect the servers that are switched on.
 
@@ -90,11 +96,12 @@ class Toolbox:
             folder: Folder of `mcp.json`, `tools.json`, `approvals.json` and saved keys.
             limits: What each server may take.
             store: Where secrets of servers are; None for the keyring.
+            is_offline: Whether offline mode is on, so that no address is reached.
         """
         self.path = folder / "mcp.json"
         self._settings = ToolSettings(folder / "tools.json")
         self.approvals = Approvals(folder / "approvals.json")
-        self._is_offline = False
+        self._is_offline = is_offline
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
         self._servers: tuple[ToolServer, ...] = ()
@@ -182,7 +189,7 @@ class Toolbox:
         for server in servers:
             connection = connections.get(server.name)
             if connection is None:
-                statuses.append(ServerStatus(server))
+                statuses.append(self._unconnected(server))
                 continue
             status = connection.status
             tools = tuple(_offered(server, tool, names) for tool in status.tools)
@@ -296,16 +303,20 @@ class Toolbox:
         return replace(self._settings.web, is_offline=self._is_offline)
 
     def set_web(self, web: WebSettings) -> None:
-        """Change the settings for requests to the web; offline mode isn't stored.
+        """Change the settings for requests to the web, but for offline mode.
 
         Raises:
             ToolError: An address is invalid, or the settings can't be written.
         """
-        checked = checked_settings(web)
-        self._is_offline = checked.is_offline
-        if replace(checked, is_offline=False) != self._settings.web:
-            self._settings.set_web(checked)
+        self._settings.set_web(checked_settings(web))
         self._changed()
+
+    def set_offline(self, is_offline: bool) -> None:
+        """Forbid tools to reach other machines, or allow it again."""
+        self._is_offline = is_offline
+        with self._lock:
+            servers = self._servers
+        self._use(servers)
 
     def listen(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """Call a function, from any thread, after servers, their states, logs or tools changed.
@@ -352,8 +363,20 @@ class Toolbox:
         """Use other servers."""
         with self._lock:
             self._servers = servers
-        self._connections.use(servers)
+        self._connections.use(server for server in servers if not self._is_forbidden(server))
         self._changed()
+
+    def _is_forbidden(self, server: ToolServer) -> bool:
+        """Whether offline mode forbids to connect a server."""
+        return self._is_offline and bool(server.url) and not is_loopback_url(server.url)
+
+    def _unconnected(self, server: ToolServer) -> ServerStatus:
+        """Return the status of a server without a connection."""
+        if server.is_enabled and self._is_forbidden(server):
+            reason = tr("Offline mode is on: nothing is sent to other machines.")
+            hint = tr("Switch it off in the model manager, or unset HF_HUB_OFFLINE.")
+            return ServerStatus(server, ServerState.FAILED, reason, hint)
+        return ServerStatus(server)
 
     def _changed(self) -> None:
         """Tell all listeners."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from medusa_core.errors import ToolError
 from medusa_core.i18n import tr
@@ -36,7 +36,7 @@ def checked_settings(settings: WebSettings) -> WebSettings:
         search_url = _parsed(search_url, "https://search.example.org").url
     typed = filter(None, map(str.strip, settings.allowed_hosts))
     hosts = [_parsed(host, "nas.local:8080").site for host in typed]
-    return WebSettings(search_url, tuple(dict.fromkeys(hosts)), settings.is_offline)
+    return replace(settings, search_url=search_url, allowed_hosts=tuple(dict.fromkeys(hosts)))
 
 
 def _parsed(text: str, example: str) -> WebAddress:

@@ -147,6 +147,14 @@ def test_nobody_is_asked_twice_about_what_was_approved(tmp_path: Path, approval:
     assert [call.approval for call in case.round.calls] == [approval, approval]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"n": 1, "n": 2}', '{"n": {"a": 1, "a": 1}}', '{"n": NaN}', '{"n": "\\ud800"}', "[" * 99_999],
+)
+def test_arguments_that_can_be_read_in_two_ways_are_refused(arguments: str) -> None:
+    assert "The arguments" in arguments_problem(arguments, "{}")
+
+
 def test_a_call_that_repeats_one_of_the_round_before_has_its_result(tmp_path: Path) -> None:
     done = ToolCall("a", "add", '{"n": 1}')
     denied, open_ = ToolCall("b", "add", '{"n":2}'), ToolCall("c", "add", '{"n": 3}')

@@ -99,8 +99,8 @@ def dialog(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> ToolsDialog:
-    monkeypatch.setattr("medusa_core.tools.toolbox.Toolbox", lambda _folder: toolbox)
-    monkeypatch.setattr("medusa_core.api.Toolbox", lambda _folder: toolbox, raising=False)
+    monkeypatch.setattr("medusa_core.tools.toolbox.Toolbox", lambda _folder, **_: toolbox)
+    monkeypatch.setattr("medusa_core.api.Toolbox", lambda _folder, **_: toolbox, raising=False)
     tools = WindowTools(tmp_path, choice)
     dialog = ToolsDialog(tools, appearance, lambda: None)
     dialog.servers.setProperty("tools", tools)  # as long as the dialog

@@ -127,6 +127,25 @@ def test_tools_are_called_and_nothing_is_reached_before(tmp_path: Path) -> None:
         assert server.heard[-1][0]["params"] == {"name": "echo", "arguments": {"text": "a"}}
 
 
+def test_offline_mode_forbids_servers_of_other_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as server, opened(tmp_path, at(server)) as toolbox:
+        toolbox.set_offline(True)  # this computer is none of them
+        assert settled(toolbox, "tea").state is ServerState.READY
+        monkeypatch.setattr("medusa_core.tools.toolbox.is_loopback_url", lambda _: False)
+        toolbox.set_offline(True)
+        num_heard = len(server.heard)
+        assert "Offline mode" in status(toolbox, "tea").reason
+        assert toolbox.all_tools() == ()
+        again = Toolbox(tmp_path, QUICK, is_offline=True)
+        assert again.servers()[0].state is ServerState.FAILED
+        again.close()
+        assert len(server.heard) == num_heard
+        toolbox.set_offline(False)
+        assert settled(toolbox, "tea").state is ServerState.READY
+
+
 def test_a_secret_is_in_the_keyring_and_reaches_its_own_server_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
