@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -312,6 +313,53 @@ def test_each_migration_is_atomic_and_preceded_by_a_backup(tmp_path: Path) -> No
     assert database.rows("SELECT name, colour FROM folders") == [("Kitchen", "blue")]
     assert database.rows("SELECT title FROM conversations") == [("About tea",), ("Ships",)]
     database.close()
+
+
+# Migrates, and is killed when all statements of the migration from a version have run.
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from medusa_core.chats.history.schema import MIGRATIONS
+from medusa_core.system.storage import database_schema
+from medusa_core.system.storage.database import open_database
+
+run_migration = database_schema.run_migration
+
+def watch(statement):
+    if statement.startswith("PRAGMA user_version ="):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def watched(db, migration, version):
+    if version == int(sys.argv[2]) + 1:
+        db.set_trace_callback(watch)
+    run_migration(db, migration, version)
+
+database_schema.run_migration = watched
+open_database(Path(sys.argv[1]), MIGRATIONS)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_a_killed_migration_loses_nothing(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "history.db"
+    dump = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(dump)
+    open_database(path, MIGRATIONS[:version]).close()
+    with closing(sqlite3.connect(path)) as db:
+        texts = db.execute("SELECT id, text FROM messages ORDER BY number").fetchall()
+    command = [sys.executable, "-c", _KILLED, str(path), str(version)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(tmp_path / f"history.db.backup-{version}")) as backup:
+        assert backup.execute("SELECT id, text FROM messages ORDER BY number").fetchall() == texts
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (version,)
+    with closing(History(path, Clock())) as history:
+        found = [m for info in history.conversations() for m in history.messages(info.id)]
+        assert sorted((m.id, m.text) for m in found) == sorted(texts)
+        tell(history, "tea", "And now?", "More.", "tea-5")
+        assert history.problems() == ()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")

@@ -1,11 +1,7 @@
 """Passages and collections of documents in the history, its exports and imports."""
 
 import json
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -17,7 +13,6 @@ from medusa_core.chats.history.exchange.export import FileKind, export
 from medusa_core.chats.history.exchange.reading import ConversationFile
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.mending import mend
-from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
@@ -25,10 +20,8 @@ from medusa_core.messages import (
     PassagePart,
     TextPart,
     content_passages,
-    content_text,
     with_passages,
 )
-from medusa_core.system.storage.database import open_database
 from medusa_core.system.storage.database_backup import backup_of
 from tests.support.history.samples import Clock, filled, prompt
 
@@ -179,52 +172,6 @@ def test_conversations_and_folders_have_collections(history: History) -> None:
         history.set_collections("copy", ("a",))
     with pytest.raises(RequestError):
         history.set_folder_collections("unknown", ("a",))
-
-
-# The migration, killed after some of its statements ----
-
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from medusa_core.chats.history.schema import MIGRATIONS
-from medusa_core.system.storage import database_schema
-from medusa_core.system.storage.database import open_database
-
-statements = database_schema._statements
-
-def until_killed(script):
-    for number, statement in enumerate(statements(script)):
-        if script == MIGRATIONS[4] and number == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield statement
-
-database_schema._statements = until_killed
-open_database(Path(sys.argv[1]), MIGRATIONS)
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
-@pytest.mark.parametrize("num_statements", [0, 1, 3])
-def test_a_migration_that_is_killed_in_its_middle_loses_nothing(
-    tmp_path: Path, num_statements: int
-) -> None:
-    path = tmp_path / "history.db"
-    dump = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript(dump)
-    open_database(path, MIGRATIONS[:4]).close()
-    with closing(sqlite3.connect(path)) as db:
-        texts = db.execute("SELECT id, text FROM messages ORDER BY number").fetchall()
-    command = [sys.executable, "-c", _KILLED, str(path), str(num_statements)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert (tmp_path / "history.db.backup-4").exists()
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (4,)
-    with closing(History(path, Clock())) as history:
-        found = [m for info in history.conversations() for m in history.messages(info.id)]
-        assert sorted((m.id, content_text(m.content)) for m in found) == sorted(texts)
-        history.set_passages(found[0].id, (TEA,))
-        assert history.problems() == ()
 
 
 def test_passages_and_images_of_one_content_keep_their_places() -> None:
