@@ -6746,15 +6746,15 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>the page broke the process that reads it</source>
-        <translation type="unfinished"></translation>
+        <translation>die Seite brachte den Prozess, der sie liest, zum Absturz</translation>
     </message>
     <message>
         <source>the page takes too much memory to read</source>
-        <translation type="unfinished"></translation>
+        <translation>die Seite braucht zu viel Speicher zum Lesen</translation>
     </message>
     <message>
         <source>the user stopped the call</source>
-        <translation type="unfinished"></translation>
+        <translation>der Aufruf wurde vom Benutzer abgebrochen</translation>
     </message>
     <message>
         <source>{0} bits</source>
