@@ -131,6 +131,7 @@ class _Host:
         self._event_loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[bool] = self._event_loop.create_future()
         self._question: asyncio.Task[None] | None = None
+        self._shown: set[int] = set()
 
     async def run(self, calls: CallLoop) -> bool:
         """Run all calls; return whether the next round reads the results."""
@@ -144,10 +145,11 @@ class _Host:
 
     def save(self, place: int, call: RoundCall) -> bool:
         match call.state:
-            case CallState.RUNNING if call.approval is not Approval.ONCE:
-                self._show_call(place, call)
-            case CallState.DONE | CallState.FAILED:
-                self._show_result(call)
+            case CallState.RUNNING | CallState.DONE | CallState.FAILED:
+                if place not in self._shown:  # nobody was asked
+                    self._show_call(place, call)
+                if call.state is not CallState.RUNNING:
+                    self._show_result(call)
             case CallState.DENIED:
                 self._screen.print_dim("denied")
         return self._save(place, call)
@@ -188,6 +190,7 @@ class _Host:
 
     def _show_call(self, place: int, call: RoundCall) -> None:
         """Show a call with all its arguments."""
+        self._shown.add(place)
         tool = self._calls.tool(place)
         label = call.call.name if tool is None else tool.label
         host = "" if tool is None else tool.host(call.call.arguments)

@@ -22,6 +22,9 @@ def text_result(text: str, *, is_error: bool = False, duration_s: float = 0.0) -
     return ToolResult(as_content(text), is_error, duration_s)
 
 
+_STOPPED = text_result("The user stopped this call.", is_error=True)
+
+
 class RunningCall:
     """A call that runs; it has exactly one result."""
 
@@ -47,7 +50,7 @@ class RunningCall:
             stop = self._stop
         if stop is not None:
             stop()
-        self.finish_soon(text_result("The user stopped this call.", is_error=True))
+        self.finish_soon(_STOPPED)
 
     def on_cancel(self, stop: Callable[[], object]) -> None:
         """Set what ends the tool's work, from any thread and at once."""
@@ -58,12 +61,13 @@ class RunningCall:
             stop()
 
     def finish(self, result: ToolResult) -> None:
-        """Pass on the result, unless the call already has one."""
+        """Pass on the result, unless the call already has one; a stopped call has no other."""
         with self._lock:
             if self._is_done:
                 return
             self._is_done = True
-        self._on_done(result)
+            is_cancelled = self._is_cancelled
+        self._on_done(_STOPPED if is_cancelled else result)
 
     def finish_soon(self, result: ToolResult) -> None:
         """Pass on the result in another thread: the caller may hold locks, or be the window's."""

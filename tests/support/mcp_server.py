@@ -100,6 +100,8 @@ def answer(request: Any) -> None:
             elif start + 5 < len(listed):
                 found["nextCursor"] = str(start + 5)
         case "tools/call":
+            while "deaf" in BEHAVIOURS:
+                time.sleep(1)
             found = result(params["name"], params["arguments"])
         case _:
             send({"id": request["id"], "error": {"code": -32601, "message": "unknown"}})

@@ -19,6 +19,7 @@ from medusa_core.tools.toolbox import ServerStatus, Toolbox
 SERVER = Path(__file__).with_name("mcp_server.py")
 QUICK = Limits(
     start_s=20,
+    write_s=1,
     stop_s=0.5,
     relist_s=0.01,
     line_bytes=2 << 20,

@@ -165,8 +165,8 @@ class _Program:
             self._failure.set(ToolError(await self._why_ended()))
         except ToolError as error:
             self._failure.set(error)
-        except anyio.BrokenResourceError:
-            return  # the session is closed
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # the session is closed, or the program doesn't read
         finally:
             self._received.close()
 

@@ -162,6 +162,14 @@ def test_arguments_are_shown_whole_and_move_no_cursor(tmp_path: Path) -> None:
     assert "\x1b" not in chat.out.getvalue()
 
 
+def test_a_call_that_nobody_is_asked_about_is_shown_too(tmp_path: Path) -> None:
+    read, questions = typing()
+    chat = Chat(tmp_path, Model('{"name": "calculate", "arguments": {}}', "No."), read=read)
+    asyncio.run(chat.ask("Calculate."))
+    assert questions == []
+    assert "▸ Calculator\n  {}\n✗ The call was not run." in chat.out.getvalue()
+
+
 def test_ten_rounds_are_the_most(tmp_path: Path) -> None:
     read, questions = typing(*["y"] * 20)
     chat = Chat(tmp_path, Model(*(calling(str(n)) for n in range(20))), read=read)

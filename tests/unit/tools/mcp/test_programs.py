@@ -140,6 +140,21 @@ def test_a_hostile_server_fails_with_a_reason(tmp_path: Path, behaviour: str) ->
     assert psutil.Process().memory_info().rss - before < 200 << 20
 
 
+def test_a_server_that_does_not_read_is_ended(tmp_path: Path) -> None:
+    with opened(tmp_path, program("deaf", "deaf")) as toolbox:
+        echo = offered(toolbox, "deaf/echo")
+        results: queue.SimpleQueue[ToolResult] = queue.SimpleQueue()
+        toolbox.run(echo, "{}", results.put)
+        assert result_of(toolbox, echo, text="x" * 500_000).is_error
+        assert "doesn't read" in results.get(timeout=WAIT_S).text
+        assert "doesn't read" in settled_as(toolbox, "deaf", ServerState.FAILED)
+
+
+def settled_as(toolbox: Toolbox, name: str, state: ServerState) -> str:
+    until(toolbox, lambda: status(toolbox, name).state is state)
+    return status(toolbox, name).reason
+
+
 def test_tools_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
     with opened(tmp_path, program("odd", "odd tools")) as toolbox:
         found = settled(toolbox, "odd")
