@@ -634,4 +634,29 @@ FAULTS = (
         "a package is built with an older version's number",
         ("test_deb.py",),
     ),
+    # Documents -------------------------------------------------------------------------------
+    Fault(
+        "documents-erased-words",
+        "medusa_core/documents/store.py",
+        """self._database.write("INSERT INTO words (words) VALUES ('optimize')")""",
+        "pass",
+        "words of a removed collection stay in the file",
+        ("test_collections.py",),
+    ),
+    Fault(
+        "documents-links",
+        "medusa_core/documents/worker.py",
+        "if not is_there or os.path.realpath(path) != str(path):",
+        "if not is_there:",
+        "a folder that is replaced by a link is read, wherever it leads",
+        ("test_sections.py",),
+    ),
+    Fault(
+        "documents-embedding-model",
+        "medusa_core/documents/store.py",
+        "l.embedding_model <> ?)",
+        "l.embedding_model = '' AND ? = '')",
+        "vectors of another embedding model are compared with a query's",
+        ("test_collections.py",),
+    ),
 )

@@ -111,7 +111,9 @@ def test_words_and_vectors_are_merged(collections: Collections, folder: Path) ->
     assert {one.vector_rank for one in found.passages} == {1, 2}
     # A collection that another model has embedded is searched by words.
     assert not collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
-    update(collections, collection_id, Letters("other"))
+    other = Letters("other")
+    update(collections, collection_id, other)
+    assert len(other.texts) == 2  # all chunks anew
     assert collections.all()[0].embedding_model == "other"
     assert collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
 
