@@ -421,7 +421,9 @@ def figures(runs: Sequence[Run]) -> dict[str, float]:
     }
 
 
-async def measure(load: LoadModel, drafter: str, names: Sequence[str]) -> dict[str, Any]:
+async def measure(
+    load: LoadModel, drafter: str, names: Sequence[str], *, has_plain: bool
+) -> dict[str, Any]:
     """Run tasks with and without drafts; the two take turns, so that both see the same load."""
     tasks = [task for task in TASKS if not names or task.name in names]
     async with Client() as client:
@@ -434,26 +436,27 @@ async def measure(load: LoadModel, drafter: str, names: Sequence[str]) -> dict[s
         await _generate(client, facts, Round(new_id()), greeting, "tools", settings)
         runs: dict[str, list[Run]] = {drafter: [], PLAIN: []}
         for number, task in enumerate(tasks):
-            for name in (drafter, PLAIN) if number % 2 else (PLAIN, drafter):
+            both = (drafter, PLAIN) if number % 2 else (PLAIN, drafter)
+            for name in both if has_plain else (drafter,):
                 runs[name].append(await run_task(client, facts, task, name))
-            _show(runs[drafter][-1], runs[PLAIN][-1])
+            _show(runs[drafter][-1], runs[PLAIN][-1] if has_plain else None)
     num_needed = sum(len(task.calls) for task in tasks)
-    pairs = zip(runs[drafter], runs[PLAIN], strict=True)
+    pairs = zip(runs[drafter], runs[PLAIN], strict=False)
     return {
         "model": facts.name,
         "drafter": drafter,
         "needed_calls": num_needed,
         "equal_texts": sum(run.texts == other.texts for run, other in pairs),
         "with_drafts": figures(runs[drafter]),
-        "without": figures(runs[PLAIN]),
+        "without": figures(runs[PLAIN]) if has_plain else None,
         "runs": {name: [asdict(run) for run in done] for name, done in runs.items()},
     }
 
 
-def _show(run: Run, plain: Run) -> None:
+def _show(run: Run, plain: Run | None) -> None:
     """Print a task's result."""
     mark = "right" if run.is_right else "wrong"
-    equal = "" if run.texts == plain.texts else "   TEXTS DIFFER"
+    equal = "" if plain is None or run.texts == plain.texts else "   TEXTS DIFFER"
     calls = "; ".join(f"{name} {arguments}" for name, arguments in run.calls) or "no call"
     answer = " ".join(run.answer.split())[:120]
     print(f"{run.task:14}{mark:7}{calls}{equal} → {answer or '(none)'}", flush=True)
@@ -469,20 +472,21 @@ def main() -> int:
     parser.add_argument("--drafter", default="", help="default: the model's")
     parser.add_argument("--tasks", nargs="*", default=(), metavar="NAME", help="default: all")
     parser.add_argument("--threads", type=int, default=0, help="default: the fastest number")
+    parser.add_argument("--drafts-only", action="store_true", help="don't compare with plain")
     parser.add_argument("--json", type=Path, help="file for all figures and calls")
     given = parser.parse_args()
     options = LoadOptions(context_tokens=CONTEXT, sessions=2)
     load = LoadModel(
         "bench", new_id(), given.model, given.heads, options, num_threads=given.threads
     )
-    found = asyncio.run(measure(load, given.drafter, given.tasks))
+    has_plain = not given.drafts_only
+    found = asyncio.run(measure(load, given.drafter, given.tasks, has_plain=has_plain))
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
     num_tasks = found["with_drafts"]["tasks"]
-    print(
-        f"{found['model']}, {found['drafter']}: equal texts {found['equal_texts']} of {num_tasks}"
-    )
-    for name in ("with_drafts", "without"):
+    equal = f": equal texts {found['equal_texts']} of {num_tasks}" if has_plain else ""
+    print(f"{found['model']}, {found['drafter']}{equal}")
+    for name in ("with_drafts", "without") if has_plain else ("with_drafts",):
         values = found[name]
         print(
             f"{name:12} right tasks {values['right_tasks']} of {num_tasks}, right calls "
