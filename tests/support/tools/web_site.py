@@ -38,8 +38,11 @@ class WebSite:
 
 
 @contextmanager
-def web_site(routes: dict[str, Callable[[socket.socket], None]]) -> Iterator[WebSite]:
-    """Serve routes: each writes its response to the connection."""
+def web_site(
+    routes: dict[str, Callable[[socket.socket], None]],
+    handle: Callable[[socket.socket], None] | None = None,
+) -> Iterator[WebSite]:
+    """Serve routes: each writes its response to the connection; `handle` has all of it instead."""
     listener = socket.create_server(("127.0.0.1", 0))
     site = WebSite(f"127.0.0.1:{listener.getsockname()[1]}")
     threads: list[threading.Thread] = []
@@ -65,7 +68,7 @@ def web_site(routes: dict[str, Callable[[socket.socket], None]]) -> Iterator[Web
                 connection.close()
                 return
             site.num_connections += 1
-            threads.append(threading.Thread(target=answer, args=(connection,)))
+            threads.append(threading.Thread(target=handle or answer, args=(connection,)))
             threads[-1].start()
 
     accepting = threading.Thread(target=accept)

@@ -2,14 +2,17 @@
 
 import gzip
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from medusa_core.tools.web.address import parse_address
 from medusa_core.tools.web.fetch import MOST_BYTES, Response, fetch
+from tests.support.remote.fixtures import make_certificate
 from tests.support.tools.web_site import reply, web_site
 
 Route = Callable[[socket.socket], None]
@@ -81,3 +84,29 @@ def test_the_proxy_of_the_system_is_not_used(monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv(name, proxy.url())
         assert fetched({"/": reply(b"here")}).data == b"here"
     assert not proxy.num_connections
+
+
+def test_certificates_are_checked_for_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    make_certificate(certificate, key)
+    encryption = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    encryption.load_cert_chain(certificate, key)
+
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError), encryption.wrap_socket(connection, server_side=True) as encrypted:
+            encrypted.recv(4096)
+            reply(b"here")(encrypted)
+
+    with web_site({}, answer) as site:
+        address = parse_address(site.url().replace("http:", "https:"))
+        with pytest.raises(ValueError, match="certificate"):
+            fetch(address, "*/*", (site.host,))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert fetch(address, "*/*", (site.host,)).data == b"here"
+        port = address.port
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
+        other = address._replace(host="other.example")
+        with pytest.raises(ValueError, match="certificate"):
+            fetch(other, "*/*", ("other.example",), lambda *_: found)
