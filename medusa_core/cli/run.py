@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,13 +138,13 @@ def _question(words: Sequence[str]) -> str | None:
 
 async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
     """Load the model, then answer one question or talk."""
-    async with Client() as client, _listed(args, client), AsyncExitStack() as stack:
+    # First the tools: a name without one must not wait for the model.
+    async with _tools(args, screen) as tools, Client() as client, _listed(args, client):
         models = LoadedModels(client, args, screen)
         model = await models.load(args.model)
         if args.measure_again and not model.loaded.is_remote:
             await _measure_again(client, screen)
         settings = _settings(args, model.loaded)
-        tools = await stack.enter_async_context(_tools(args, screen))
         if question is not None:
             record = ChatRecord(None, screen.print_error)
             chat = TerminalChat(client, model, settings, screen, record, tools)

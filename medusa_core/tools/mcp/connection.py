@@ -111,19 +111,19 @@ class Connection:
         if self._session is None or self.status.state is not ServerState.READY:
             return text_result("The tool's server isn't connected.", is_error=True)
         if tool not in self.status.tools:
-            said = "The tool has been changed or removed since it was offered, so it was not run."
-            return text_result(said, is_error=True)
+            text = "The tool has been changed or removed since it was offered, so it was not run."
+            return text_result(text, is_error=True)
         start_s = time.monotonic()
         try:
             async with asyncio.timeout(self.server.timeout_s or self._limits.call_s):
                 return await self._call(self._session, tool.name, arguments)
         except TimeoutError:
             seconds = time.monotonic() - start_s
-            said = f"The tool didn't answer within {seconds:.0f} s and was stopped."
+            text = f"The tool didn't answer within {seconds:.0f} s and was stopped."
         except Exception as error:  # of the protocol, or of the session that ends
             log.debug("a call of %r failed", self.server.name, exc_info=True)
-            said = f"The call failed: {_reason_of(self._failure() or error)[0]}"
-        return text_result(said, is_error=True, duration_s=time.monotonic() - start_s)
+            text = f"The call failed: {_reason_of(self._failure() or error)[0]}"
+        return text_result(text, is_error=True, duration_s=time.monotonic() - start_s)
 
     async def _connect(self, server: ToolServer) -> None:
         """Connect, and wait for the end of the connection.

@@ -93,8 +93,8 @@ class Connections:
         if not isinstance(values, dict):
             call.finish_soon(text_result("The arguments are no JSON object.", is_error=True))
         elif connection is None or connection.server != server:
-            said = "The tool's server is switched off, or has been changed."
-            call.finish_soon(text_result(said, is_error=True))
+            reason = "The tool's server is switched off, or has been changed."
+            call.finish_soon(text_result(reason, is_error=True))
         else:
             self._submit(lambda: self._start_call(connection, tool, values, call))
 

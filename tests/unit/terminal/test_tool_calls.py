@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.__main__ import main
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.rounds import CallState
@@ -205,3 +206,14 @@ def test_a_server_that_fails_is_named(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match="no tool bad"):
             asyncio.run(TerminalTools(toolbox, ("bad",), screen, None).connect())
         assert "bad: The server's answer doesn't follow the protocol" in err.getvalue()
+
+
+def test_an_unknown_tool_is_named_before_the_model_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Hi"))
+    words = ("run", "no-such-model", "--data-dir", str(tmp_path), "--tools", "shell,calculate")
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert "There is no tool shell." in said
+    assert "mcp.json" in said
