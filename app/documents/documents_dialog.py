@@ -162,7 +162,7 @@ class DocumentsDialog(QDialog):
             column.addWidget(button)
         self._right = QWidget()
         column = QVBoxLayout(self._right)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(appearance.scale.px(0.6), 0, 0, 0)
         column.addWidget(self.summary_label)
         self.roots.setMaximumHeight(appearance.scale.px(6))
         column.addWidget(self.roots)

@@ -28,18 +28,18 @@ _EMBEDDERS = re.compile(
 
 def summary(info: CollectionInfo) -> str:
     """Return the size of a collection, and by what its passages are found."""
-    documents = QCoreApplication.translate("Documents", "{0} documents, {1} passages, {2} of text")
-    shown = documents.format(
+    sizes = QCoreApplication.translate("Documents", "Documents: {0} · passages: {1} · text: {2}")
+    shown = sizes.format(
         f"{Number(info.num_documents):,}", f"{Number(info.num_chunks):,}", on_disk(info.num_chars)
     )
     if not info.num_embedded:
         by_words = QCoreApplication.translate("Documents", "Passages are found by words alone.")
-        return f"{shown}. {by_words}"
+        return f"{shown}\n{by_words}"
     found = QCoreApplication.translate(
         "Documents", "Passages are found by words, and {0} of them by meaning ({1})."
     )
     by_both = found.format(f"{Number(info.num_embedded):,}", info.embedding_model)
-    return f"{shown}. {by_both}"
+    return f"{shown}\n{by_both}"
 
 
 def cells(document: DocumentInfo) -> tuple[str, str, str]:

@@ -8,11 +8,12 @@ from medusa_core.chats.attachments.attachment import fenced
 from medusa_core.messages import PassagePart
 
 _INTRODUCTION = "Passages from documents:"
-# After the passages rather than in the system prompt: small models follow the nearest instruction,
-# and the cached beginning of conversations stays the same.
+# After the question rather than in the system prompt: small models follow the nearest instruction,
+# and the cached beginning of conversations stays the same. Before the question, Qwen2.5 1.5B cited
+# in one answer of three; it copies a whole sentence that is given as an example.
 _INSTRUCTION = (
-    "Answer from these passages. After each statement, cite the number of its passage in square"
-    " brackets, as in [{}]. If the passages don't say it, say so."
+    "Answer from the passages above, and cite them: write the number of its passage in square"
+    " brackets after each statement, as in [{}]. If they don't say it, say so."
 )
 
 
@@ -33,4 +34,4 @@ def quote_passages(text: str, passages: Sequence[PassagePart]) -> str:
         return text
     blocks = [f"[{one.number}] {source_of(one)}\n{fenced(one.text)}" for one in passages]
     instruction = _INSTRUCTION.format(passages[0].number)
-    return "\n\n".join([_INTRODUCTION, *blocks, instruction, *([text] if text else [])])
+    return "\n\n".join([_INTRODUCTION, *blocks, *([text] if text else []), instruction])

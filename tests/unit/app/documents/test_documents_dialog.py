@@ -96,7 +96,7 @@ def test_a_dropped_folder_becomes_a_collection_that_is_read(
         chosen = dialog.chosen
         assert chosen is not None
         assert (chosen.name, chosen.paths, chosen.num_documents) == ("birds", (folder,), 1)
-        assert "1 documents, 1 passages" in dialog.summary_label.text()
+        assert "Documents: 1 · passages: 1" in dialog.summary_label.text()
         assert "words alone" in dialog.summary_label.text()
         (broken, heron) = cells(dialog)
         assert heron == ("heron.txt", "read")
