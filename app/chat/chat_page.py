@@ -178,7 +178,13 @@ class ChatPage(QWidget):
         self.settings_panel.offer(loaded)
         self.composer.offer_to(loaded.continues_text)
         lack = self.tr("This model goes on with texts; it knows no chats and no tools.")
-        self.settings_panel.tools.show_reason(lack if loaded.continues_text else "")
+        note = self.tr(
+            "Its chat template describes no tools, so a system message does: expect more mistakes."
+        )
+        self.settings_panel.tools.show_model(
+            lack if loaded.continues_text else "",
+            "" if loaded.tool_calls.is_described or loaded.is_remote else note,
+        )
         # How another machine decodes isn't known here.
         self.strip.setVisible(not loaded.is_remote)
         self.header.offer_speed_up(not loaded.is_remote)

@@ -35,6 +35,7 @@ class ToolChoice(QObject):
     Attributes:
         is_available: Whether there are tools in this window at all.
         reason: Why tools can't be used now; empty if they can.
+        note: What to expect of the tools with this model; may be empty.
         num_tokens: Tokens that the chosen tools add to a prompt; None if unknown.
 
     Signals:
@@ -50,7 +51,7 @@ class ToolChoice(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.is_available = False
-        self.reason = ""
+        self.reason = self.note = ""
         self.num_tokens: int | None = None
         self._offers: tuple[ToolOffer, ...] = ()
         self._ids: tuple[str, ...] = ()
@@ -79,12 +80,16 @@ class ToolChoice(QObject):
         """Number of the chosen tools and what they take, in words."""
         if not self.num_chosen:
             return self.tr("No tools are chosen for this chat.")
+        return f"{self._number_and_tokens} {self.note}".strip()
+
+    @property
+    def _number_and_tokens(self) -> str:
         number = self.tr("{0} tools") if self.num_chosen > 1 else self.tr("{0} tool")
         words = number.format(f"{Number(self.num_chosen)}")
         if self.num_tokens is None:
-            return words
+            return f"{words}."
         tokens = self.tr("about {0} tokens of each prompt").format(f"{Number(self.num_tokens):,}")
-        return f"{words}, {tokens}"
+        return f"{words}, {tokens}."
 
     def is_chosen(self, offer: ToolOffer) -> bool:
         """Whether a tool is chosen."""
@@ -92,9 +97,9 @@ class ToolChoice(QObject):
 
     def offer(self, offers: Sequence[ToolOffer]) -> None:
         """Offer tools, in a stable order."""
-        self.is_available = True
-        if tuple(offers) != self._offers:
-            self._offers = tuple(offers)
+        if self.is_available and tuple(offers) == self._offers:
+            return  # a server has written to its log
+        self.is_available, self._offers = True, tuple(offers)
         self.changed.emit()
 
     def show_chosen(self, ids: Sequence[str]) -> None:
@@ -103,10 +108,10 @@ class ToolChoice(QObject):
             self._ids = tuple(ids)
             self.changed.emit()
 
-    def show_reason(self, reason: str) -> None:
-        """Show why tools can't be used; empty if they can."""
-        if reason != self.reason:
-            self.reason = reason
+    def show_model(self, reason: str, note: str) -> None:
+        """Show what another model does with tools; see `reason` and `note`."""
+        if (reason, note) != (self.reason, self.note):
+            self.reason, self.note = reason, note
             self.changed.emit()
 
     def show_tokens(self, num_tokens: int | None) -> None:

@@ -38,6 +38,11 @@ class Pair:
     is_secret: bool
 
 
+def shown_value(name: str, value: str) -> str:
+    """Return a value for people; an ellipsis for that of a secret."""
+    return "…" if _REFERENCE.search(value) or _SECRET_NAMES.search(name) else value
+
+
 class _Row:
     """Editors of a pair.
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QLineEdit,
     QScrollArea,
+    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -32,6 +33,8 @@ from medusa_core.errors import MedusaError
 # Saves a server whose secrets are to be put into the keyring, which blocks.
 SaveServer = Callable[[ToolServer, tuple[Pair, ...], tuple[Pair, ...]], None]
 
+_MOST_TIMEOUT_S = 3600
+
 
 class ServerForm(QDialog):
     """Asks for a program or an address; stays open until it is saved or cancelled.
@@ -44,6 +47,7 @@ class ServerForm(QDialog):
         env: Environment variables.
         url_edit: Address.
         headers: HTTP headers.
+        timeout_box: Longest time of a call.
         note: Why it can't be saved.
         save_button: Saves the server.
     """
@@ -92,6 +96,11 @@ class ServerForm(QDialog):
         self.url_edit.setPlaceholderText("https://example.com/mcp")
         self.headers = PairsEdit(self.tr("Add a header"), appearance)
         self.headers.show_pairs(self._server.headers)
+        self.timeout_box = QSpinBox()
+        self.timeout_box.setRange(0, _MOST_TIMEOUT_S)
+        self.timeout_box.setSuffix(self.tr(" s"))
+        self.timeout_box.setSpecialValueText(self.tr("the default, a minute"))
+        self.timeout_box.setValue(round(self._server.timeout_s))
         self.note = LiveLabel()
         self.note.hide()
         buttons = QDialogButtonBox()
@@ -121,21 +130,12 @@ class ServerForm(QDialog):
 
     def _described(self) -> ToolServer:
         """Return the server as it is typed, without variables and headers."""
-        kept = self._server
+        name, timeout_s = self.name_edit.text().strip(), float(self.timeout_box.value())
         if self.kind_box.currentIndex() == 1:
-            return ToolServer(
-                self.name_edit.text().strip(),
-                url=self.url_edit.text().strip(),
-                is_enabled=kept.is_enabled,
-            )
+            return ToolServer(name, url=self.url_edit.text().strip(), timeout_s=timeout_s)
         command, *args = split_command(self.command_edit.text()) or ("",)
-        return ToolServer(
-            self.name_edit.text().strip(),
-            command,
-            tuple(args),
-            cwd=self.folder_edit.text().strip(),
-            is_enabled=kept.is_enabled,
-        )
+        folder = self.folder_edit.text().strip()
+        return ToolServer(name, command, tuple(args), cwd=folder, timeout_s=timeout_s)
 
     async def _finish(self, server: ToolServer) -> None:
         is_program = not server.url and self.kind_box.currentIndex() == 0
@@ -166,6 +166,7 @@ class ServerForm(QDialog):
             (self.tr("Variables"), self.env),
             (self.tr("Address"), self.url_edit),
             (self.tr("Headers"), self.headers),
+            (self.tr("Longest call"), self.timeout_box),
         ):
             form.addRow(label, field)
             if not field.accessibleName():

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -73,7 +73,7 @@ class ServersPage(QWidget):
         self.tasks = Tasks(self)
         self._tools = tools
         self._appearance = appearance
-        self._agreed: set[ToolServer] = set()  # switched on by the user in this run
+        self._agreed: set[tuple[object, ...]] = set()  # switched on by the user in this run
         self._statuses: tuple[ServerStatus, ...] = ()
         self.form: ServerForm | None = None
         self.question: SwitchOnQuestion | None = None
@@ -101,15 +101,18 @@ class ServersPage(QWidget):
         """Show the servers as they are now."""
         self._statuses = self._tools.toolbox.servers()
         chosen = self._chosen
-        self.names.blockSignals(True)
-        self.names.clear()
-        for status in self._statuses:
-            words = self.tr("{0}: {1}").format(status.server.name, state_word(status.state))
-            self.names.addItem(with_visible_controls(words))
-        self.names.blockSignals(False)
-        names = [status.server.name for status in self._statuses]
-        if names:
-            self.names.setCurrentRow(names.index(chosen) if chosen in names else 0)
+        words = self.tr("{0}: {1}")
+        texts = [
+            with_visible_controls(words.format(one.server.name, state_word(one.state)))
+            for one in self._statuses
+        ]
+        if texts != [self.names.item(row).text() for row in range(self.names.count())]:
+            names = [status.server.name for status in self._statuses]
+            with QSignalBlocker(self.names):
+                self.names.clear()
+                self.names.addItems(texts)
+                if names:
+                    self.names.setCurrentRow(names.index(chosen) if chosen in names else 0)
         self._show_details()
         problems = " ".join(map(engine_text, self._tools.toolbox.problems))
         self.problems.setText(problems)
@@ -426,11 +429,9 @@ class _Saving:
         return self._toolbox.save_secret(self.name, pair.name, pair.value)
 
 
-def _as_agreed(server: ToolServer) -> ToolServer:
-    """Return what the user agrees to: all but the values of variables and headers."""
-    env = tuple((name, "") for name, _ in server.env)
-    headers = tuple((name, "") for name, _ in server.headers)
-    return replace(server, name="", env=env, headers=headers, is_enabled=False)
+def _as_agreed(server: ToolServer) -> tuple[object, ...]:
+    """Return what the user agrees to: what the question shows."""
+    return described(server), server.command, server.args
 
 
 def _text_view(name: str, num_lines: int) -> QPlainTextEdit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -13,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
+from app.tools.pairs_edit import shown_value
 from app.widgets.qt_text import with_visible_controls
 from medusa_core.api import ToolServer
 
@@ -80,11 +83,16 @@ class SwitchOnQuestion(QDialog):
 
 
 def described(server: ToolServer) -> str:
-    """Return all that is started or reached, with signs for characters that aren't visible."""
-    lines = [server.command_line]
+    """Return all that is started or reached, with signs for characters that aren't visible.
+
+    Values of secrets are left out; a variable that isn't one may change what a program does.
+    """
+    lines = [server.url or shlex.join((server.command, *server.args))]
     if server.cwd:
         lines.append(translate("Tools", "in the folder {0}").format(server.cwd))
-    if server.headers:
-        names = ", ".join(name for name, _ in server.headers)
-        lines.append(translate("Tools", "with the headers {0}").format(names))
+    for pairs, words in (
+        (server.env, translate("Tools", "with the variable {0}={1}")),
+        (server.headers, translate("Tools", "with the header {0}: {1}")),
+    ):
+        lines += [words.format(name, shown_value(name, value)) for name, value in pairs]
     return with_visible_controls("\n".join(lines))

@@ -26,6 +26,13 @@ def _make(parts: WindowParts, _pages: Pages) -> ToolsDialog | None:
     return ToolsDialog(parts.tools, parts.appearance, TOOLS_EXTRA.need, parts.window)
 
 
+def _prepare(dialog: ToolsDialog, parts: WindowParts) -> None:
+    """Read mcp.json again, which the user may have edited, and show everything."""
+    if parts.tools is not None:
+        parts.tools.toolbox.reload()
+    dialog.refresh()
+
+
 def _start(parts: WindowParts, _pages: Pages) -> None:
     """Start the servers that are switched on, after the window has been painted."""
     if parts.tools is not None:
@@ -38,6 +45,6 @@ SPEC = Page(
     Section.MODELS,
     _make,
     menu=245,
-    prepare=lambda dialog, _parts: dialog.refresh(),
+    prepare=_prepare,
     at_start=_start,
 )

@@ -86,9 +86,11 @@ def test_the_cost_of_the_tools_is_shown(panel: ChatSettingsPanel, button: ToolsB
     panel.tools.offer((CLOCK, FILES))
     panel.show_settings(ChatSettings(tools=(CLOCK.id, FILES.id)))
     panel.tools.show_tokens(1234)
-    words = "2 tools, about 1,234 tokens of each prompt"
+    words = "2 tools, about 1,234 tokens of each prompt."
     assert panel.tool_list.summary.text() == words
     assert button.accessibleDescription() == words
+    panel.tools.show_model("", "Expect mistakes.")
+    assert panel.tool_list.summary.text() == f"{words} Expect mistakes."
 
 
 def test_a_model_without_tools_says_so_and_uses_none(
@@ -96,7 +98,7 @@ def test_a_model_without_tools_says_so_and_uses_none(
 ) -> None:
     panel.tools.offer((CLOCK, FILES))
     panel.show_settings(ChatSettings(tools=(CLOCK.id,)))
-    panel.tools.show_reason("It can't.")
+    panel.tools.show_model("It can't.", "")
     assert panel.tools.texts == ()
     assert panel.tool_list.summary.text() == "It can't."
     assert not panel.tool_list.boxes[FILES.id].isEnabled()

@@ -245,7 +245,8 @@ def test_a_failed_secret_is_saved_by_the_second_attempt(
 def test_switching_on_asks_with_the_whole_command_line(
     dialog: ToolsDialog, toolbox: FakeToolbox
 ) -> None:
-    toolbox.add(ToolServer("files", "npx", ("-y", "server", "/home/a b"), cwd="/srv"))
+    env = (("API_KEY", "s3cret"), ("NODE_OPTIONS", "--require evil"))
+    toolbox.add(ToolServer("files", "npx", ("-y", "server", "/home/a b"), env, cwd="/srv"))
     page = dialog.servers
     page.refresh()
     switch = page.details.switch
@@ -254,6 +255,8 @@ def test_switching_on_asks_with_the_whole_command_line(
     assert question is not None
     assert "npx -y server '/home/a b'" in question.command.toPlainText()
     assert "/srv" in question.command.toPlainText()
+    assert "NODE_OPTIONS=--require evil" in question.command.toPlainText()
+    assert "s3cret" not in question.command.toPlainText()
     assert question.no_button.isDefault()
     QTest.keyClick(question, Qt.Key.Key_Return)
     assert toolbox.calls == []
@@ -285,7 +288,9 @@ def test_another_command_line_switches_a_server_off_and_asks(
     assert form is not None
     assert form.env.rows[0].value.text() == ""
     form.name_edit.setText("my files")
+    form.timeout_box.setValue(90)
     assert submit(form) == ""
+    assert entries(tmp_path)["my files"]["timeout_s"] == 90
     assert entries(tmp_path)["my files"]["disabled"] is False
     assert entries(tmp_path)["my files"]["env"] == {"KEY": "${keyring:KEY}"}
     assert page.question is None
