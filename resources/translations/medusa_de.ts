@@ -787,6 +787,10 @@
         <source>This model goes on with texts; it knows no chats and no tools.</source>
         <translation>Dieses Modell führt Texte fort; es kennt keine Chats und keine Werkzeuge.</translation>
     </message>
+    <message>
+        <source>Its chat template describes no tools, so a system message does: expect more mistakes.</source>
+        <translation>Seine Chatvorlage beschreibt keine Werkzeuge, darum tut es eine Systemnachricht: Rechnen Sie mit mehr Fehlern.</translation>
+    </message>
 </context>
 <context>
     <name>ChatSettingsPanel</name>
@@ -1456,6 +1460,17 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Show it in a window of its own</source>
         <translation>In einem eigenen Fenster zeigen</translation>
+    </message>
+</context>
+<context>
+    <name>DocumentsDialog</name>
+    <message>
+        <source>Remove…</source>
+        <translation>Entfernen…</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>Name</translation>
     </message>
 </context>
 <context>
@@ -10832,6 +10847,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Kopfzeile hinzufügen</translation>
     </message>
     <message>
+        <source> s</source>
+        <translation> s</translation>
+    </message>
+    <message>
+        <source>the default, a minute</source>
+        <translation>die Vorgabe, eine Minute</translation>
+    </message>
+    <message>
         <source>Save</source>
         <translation>Speichern</translation>
     </message>
@@ -10866,6 +10889,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Headers</source>
         <translation>Kopfzeilen</translation>
+    </message>
+    <message>
+        <source>Longest call</source>
+        <translation>Längster Aufruf</translation>
     </message>
 </context>
 <context>
@@ -12439,8 +12466,12 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>im Ordner {0}</translation>
     </message>
     <message>
-        <source>with the headers {0}</source>
-        <translation>mit den Kopfzeilen {0}</translation>
+        <source>with the variable {0}={1}</source>
+        <translation>mit der Variablen {0}={1}</translation>
+    </message>
+    <message>
+        <source>with the header {0}: {1}</source>
+        <translation>mit der Kopfzeile {0}: {1}</translation>
     </message>
     <message>
         <source>Calculator</source>
