@@ -512,8 +512,7 @@ class ChatController(QObject):
         answer.last.end(done)
         if not _is_taken_back(run.turn, done):
             self.round_ended.emit(run.conversation, run.turn)
-        has_ended = done.stop_reason in (StopReason.EOS, StopReason.STOP_STRING)
-        if answer.last.calls and has_ended and self.calls.toolbox is not None:
+        if answer.last.ends_with_calls and self.calls.toolbox is not None:
             self._refresh(run.turn)
             self.calls.run(run)
         else:

@@ -18,7 +18,15 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from medusa_core.chats.answer_text import AnswerText
-from medusa_core.messages import ChatMessage, Content, GenerationDone, Role, ToolCall, content_text
+from medusa_core.messages import (
+    ChatMessage,
+    Content,
+    GenerationDone,
+    Role,
+    StopReason,
+    ToolCall,
+    content_text,
+)
 
 
 class CallState(str, Enum):
@@ -147,6 +155,12 @@ class Round:
         if self.done is not None:
             return self.done.token_ids
         return self.content.visible_tokens if self.is_cut else ()
+
+    @property
+    def ends_with_calls(self) -> bool:
+        """Whether the model ended it with calls; those of a round that was cut don't run."""
+        reasons = (StopReason.EOS, StopReason.STOP_STRING)
+        return bool(self.calls) and self.done is not None and self.done.stop_reason in reasons
 
     @property
     def message(self) -> ChatMessage:

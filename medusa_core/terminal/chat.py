@@ -9,7 +9,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from medusa_core.chats.conversation import Conversation, Turn
-from medusa_core.chats.rounds import RoundCall
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.client import Client
 from medusa_core.errors import Cancelled, MedusaError, RequestError
@@ -183,7 +182,9 @@ class TerminalChat:
             tools = () if self.tools is None else self.tools.offered
             if not await self._answer_round(turn, tools, records=records):
                 return False
-            if not turn.answer.last.calls or not await self._run_calls(turn, tools):
+            if self.last.is_stopped or not turn.answer.last.ends_with_calls:
+                return True
+            if not await self._run_calls(turn, tools) or self.last.is_stopped:
                 return True
             self.conversation.next_round(turn)
             self._record.begin_round(self.conversation, turn)
@@ -221,8 +222,6 @@ class TerminalChat:
             return self._end_failed(turn, error)
         finally:
             self._request = None
-        if not self.last.is_stopped:
-            answer.last.calls = tuple(map(RoundCall, answer.content.calls))
         self._end(turn)
         return True
 

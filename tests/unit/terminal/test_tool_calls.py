@@ -17,8 +17,8 @@ from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.rounds import CallState
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.client import Client
-from medusa_core.errors import RequestError
-from medusa_core.messages import Event, Generate, ModelLoaded
+from medusa_core.errors import Cancelled, MedusaError, RequestError
+from medusa_core.messages import Event, Generate, ModelLoaded, StopReason
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
 from medusa_core.terminal.screen import Screen
@@ -41,11 +41,16 @@ class Model(Client):
     def __init__(self, *answers: str) -> None:
         self.answers, self.requests = list(answers), list[Generate]()
 
+    stop_reason = StopReason.EOS
+    error: MedusaError | None = None
+
     async def generate(self, command: Generate) -> AsyncIterator[Event]:  # type: ignore[override]
         self.requests.append(command)
         text = self.answers.pop(0)
         yield step(0, (text.encode(),), len(text.encode()))
-        yield done(text)
+        if self.error is not None:
+            raise self.error
+        yield done(text, self.stop_reason)
 
 
 class Chat:
@@ -152,6 +157,19 @@ def test_ctrl_c_ends_the_answer_at_the_question_and_in_a_call(tmp_path: Path) ->
     assert asyncio.run(waiting.ask("Calculate."))
     assert waiting.chat.last.is_stopped
     assert waiting.stored() == [CallState.REQUESTED]
+
+
+@pytest.mark.parametrize("how", ["stop", "limit", "failure"])
+def test_no_call_of_an_answer_that_was_cut_runs(tmp_path: Path, how: str) -> None:
+    model = Model(calling("1"), "No.")
+    if how == "failure":
+        model.error = Cancelled("")
+    else:
+        model.stop_reason = StopReason.CANCELLED if how == "stop" else StopReason.MAX_TOKENS
+    chat = Chat(tmp_path, model, read=None)
+    asyncio.run(chat.ask("Calculate."))
+    assert chat.stored() == [CallState.REQUESTED]
+    assert len(model.requests) == 1
 
 
 def test_arguments_are_shown_whole_and_move_no_cursor(tmp_path: Path) -> None:
