@@ -20,6 +20,7 @@ from medusa_core.tools.tool import Tool
 log = logging.getLogger(__name__)
 
 _VERSION = 1
+FileVersion = tuple[int, int, int]
 
 
 def approval_key(server: ToolServer | None, tool: Tool, host: str = "") -> str:
@@ -45,29 +46,22 @@ class Approvals:
     """Approvals in a file that only the user can read; a damaged file approves nothing."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file, if there is one."""
+        """Prepare.
+
+        Args:
+            path: The file, if there is one. Several programs share it: it is read again after each
+                change, so that none restores what another one has revoked.
+        """
         self._path = path
         self._always: set[str] = set()
         self._conversations: dict[str, set[str]] = {}
         self._labels: dict[str, str] = {}
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw["version"] == _VERSION:
-                always = set(map(str, raw["always"]))
-                conversations = {
-                    name: set(map(str, keys)) for name, keys in raw["conversations"].items()
-                }
-                labels = raw.get("labels", {}).items()
-                self._labels = {key: str(label) for key, label in labels if key in always}
-                # Once the whole file is read.
-                self._always, self._conversations = always, conversations
-        except FileNotFoundError:
-            return
-        except Exception:
-            log.warning("approvals of tools can't be read", exc_info=True)
+        self._version: FileVersion | None = None
+        self._update()
 
     def approval(self, key: str, conversation_id: str) -> Approval:
         """Return how calls of a key are approved; `Approval.NONE` if the user must be asked."""
+        self._update()
         if key in self._always:
             return Approval.ALWAYS
         if key in self._conversations.get(conversation_id, ()):
@@ -76,6 +70,7 @@ class Approvals:
 
     def always(self) -> tuple[tuple[str, str], ...]:
         """Return the keys that are always approved, with their labels, in the labels' order."""
+        self._update()
         found = ((key, self._labels.get(key, "")) for key in self._always)
         return tuple(sorted(found, key=lambda pair: (pair[1].casefold(), pair[0])))
 
@@ -91,6 +86,7 @@ class Approvals:
         Raises:
             ToolError: The file can't be written; the approval holds until the program ends.
         """
+        self._update()
         if approval is Approval.ALWAYS:
             self._always.add(key)
             self._labels[key] = label
@@ -106,6 +102,7 @@ class Approvals:
         Raises:
             ToolError: The file can't be written; the approval is gone until the program ends.
         """
+        self._update()
         self._always.discard(key)
         self._labels.pop(key, None)
         for keys in self._conversations.values():
@@ -118,9 +115,33 @@ class Approvals:
         Raises:
             ToolError: The file can't be written.
         """
+        self._update()
         gone = [self._conversations.pop(name, None) for name in conversation_ids]
         if any(gone):
             self._save()
+
+    def _update(self) -> None:
+        """Read the file if it has changed."""
+        version = _version_of(self._path)
+        if version == self._version:
+            return
+        self._version = version
+        self._always, self._conversations, self._labels = set(), {}, {}
+        try:
+            raw = json.loads(self._path.read_text(encoding="utf-8"))
+            if raw["version"] == _VERSION:
+                always = set(map(str, raw["always"]))
+                conversations = {
+                    name: set(map(str, keys)) for name, keys in raw["conversations"].items()
+                }
+                labels = raw.get("labels", {}).items()
+                self._labels = {key: str(label) for key, label in labels if key in always}
+                # Once the whole file is read.
+                self._always, self._conversations = always, conversations
+        except FileNotFoundError:
+            return
+        except Exception:
+            log.warning("approvals of tools can't be read", exc_info=True)
 
     def _save(self) -> None:
         raw = {
@@ -133,3 +154,13 @@ class Approvals:
         }
         with disk_errors(ToolError, self._path, tr("Make space, or check who may write there.")):
             replace_file(self._path, [json.dumps(raw, indent=1).encode()])
+        self._version = _version_of(self._path)
+
+
+def _version_of(path: Path) -> FileVersion | None:
+    """Return what changes whenever a file is replaced; None without a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

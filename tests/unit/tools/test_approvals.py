@@ -72,6 +72,19 @@ def test_approvals_for_all_conversations_are_listed_by_their_labels(tmp_path: Pa
     assert Approvals(path).always() == (("k2", ""),)
 
 
+def test_two_programs_share_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "approvals.json"
+    window, terminal = Approvals(path), Approvals(path)
+    window.approve("k1", Approval.ALWAYS, "tea", "calculator")
+    assert terminal.approval("k1", "soup") is Approval.ALWAYS
+    window.revoke("k1")
+    assert terminal.approval("k1", "soup") is Approval.NONE
+    terminal.approve("k2", Approval.ALWAYS, "soup", "clock")
+    assert window.always() == Approvals(path).always() == (("k2", "clock"),)
+    path.unlink()
+    assert window.approval("k2", "tea") is Approval.NONE
+
+
 @pytest.mark.parametrize(
     "text",
     [
