@@ -29,11 +29,7 @@ class ToolSettings:
         self._path = path
         self._values: dict[str, Any] = {}
         self.problem = ""
-        if path.exists():
-            try:
-                self._values = read_json(path)
-            except CheckpointError as error:
-                self.problem = error.message
+        self._read()
 
     @property
     def builtin_on(self) -> frozenset[str]:
@@ -47,6 +43,7 @@ class ToolSettings:
         Raises:
             ToolError: The file can't be written.
         """
+        self._read()
         names = self.builtin_on | {name} if on else self.builtin_on - {name}
         self._write({_BUILTIN: sorted(names)})
 
@@ -65,7 +62,17 @@ class ToolSettings:
         Raises:
             ToolError: The file can't be written.
         """
+        self._read()
         self._write({_SEARCH_URL: web.search_url, _ALLOWED_HOSTS: list(web.allowed_hosts)})
+
+    def _read(self) -> None:
+        """Read the file, which another program may have changed."""
+        self.problem = ""
+        if self._path.exists():
+            try:
+                self._values = read_json(self._path)
+            except CheckpointError as error:
+                self.problem = error.message
 
     def _write(self, changed: dict[str, Any]) -> None:
         """Write the file with other values."""

@@ -12,6 +12,7 @@ from medusa_core.errors import RequestError, ToolError
 from medusa_core.tools.results import MOST_RESULT_BYTES, RunningCall, text_result
 from medusa_core.tools.servers import ToolServer
 from medusa_core.tools.toolbox import Toolbox
+from medusa_core.tools.web.settings import WebSettings
 
 FILES = ToolServer("files", "npx", ("server",))
 
@@ -127,3 +128,14 @@ def test_other_settings_stay_in_the_file(tmp_path: Path) -> None:
     Toolbox(tmp_path).set_builtin("calculate", on=True)
     written = json.loads((tmp_path / "tools.json").read_text(encoding="utf-8"))
     assert written == {"later": 1, "builtin": ["calculate"]}
+
+
+def test_two_programs_change_the_settings(tmp_path: Path) -> None:
+    window, terminal = Toolbox(tmp_path), Toolbox(tmp_path)
+    window.set_builtin("calculate", on=True)
+    window.set_web(WebSettings("https://search.example.org"))
+    terminal.set_builtin("date_time", on=True)
+    window.set_builtin("calculate", on=False)
+    found = Toolbox(tmp_path)
+    assert [one.builtin.name for one in found.builtins() if one.is_on] == ["date_time"]
+    assert found.web.search_url == "https://search.example.org/"
