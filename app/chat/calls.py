@@ -166,8 +166,11 @@ class _Calls:
 
         self._controller, self.run = controller, run
         answer, session_id = run.turn.answer, run.conversation.session_id
+        before = answer.rounds[-2].calls if len(answer.rounds) > 1 else ()
         self.loop = CallLoop(
-            answer.last, run.tools, toolbox, session_id, self, num_rounds=run.num_rounds
+            *(answer.last, run.tools, toolbox, session_id, self),
+            num_rounds=run.num_rounds,
+            before=before,
         )
 
     def cancel(self) -> None:

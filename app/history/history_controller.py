@@ -401,6 +401,7 @@ class HistoryController(QObject):
         chat.reasoning_known.connect(self._reasoning_known)
         chat.round_begun.connect(self._round_begun)
         chat.round_ended.connect(self._ended)
+        chat.ended.connect(lambda _conversation, _turn: self._mark())
         chat.calls.changed.connect(self._call_changed)
         chat.calls.is_stored = lambda: not self.journal.is_waiting
         chat.taken_back.connect(self._taken_back)

@@ -97,6 +97,10 @@
         <translation>Diesen Werkzeugaufruf erlauben? {0}</translation>
     </message>
     <message>
+        <source>There is more: scroll to read all arguments.</source>
+        <translation>Es gibt mehr: Scrollen Sie, um alle Argumente zu lesen.</translation>
+    </message>
+    <message>
         <source>Arguments of the call, which you can change</source>
         <translation>Argumente des Aufrufs, die Sie ändern können</translation>
     </message>
@@ -1463,14 +1467,204 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>Documents</name>
+    <message>
+        <source>read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>changed since</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>left out</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>can&apos;t be read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Documents: {0} · passages: {1} · text: {2}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Passages are found by words alone.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Passages are found by words, and {0} of them by meaning ({1}).</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>DocumentsButton</name>
+    <message>
+        <source>Documents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Answers are given from: {0}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Give answers from your own documents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There are no collections yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} (of the folder)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Manage documents…</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>DocumentsDialog</name>
+    <message>
+        <source>Collections</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>New…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rename…</source>
+        <translation type="unfinished">Umbenennen…</translation>
+    </message>
     <message>
         <source>Remove…</source>
         <translation>Entfernen…</translation>
     </message>
     <message>
+        <source>Files and folders</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add files…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add folder…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Take out</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Take it out of the collection; the file itself stays.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read again</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read what is new or has changed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation type="unfinished">Anhalten</translation>
+    </message>
+    <message>
+        <source>Document</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation type="unfinished">Zustand</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation type="unfinished">Größe</translation>
+    </message>
+    <message>
+        <source>Documents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reading documents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A small model that finds passages by their meaning, too. It is loaded beside the chat&apos;s model, and then all passages are embedded, which takes a while.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Answers can be given from your own files: add them to a collection, and attach it to a chat with the button beside the message. Files are read on this computer and sent nowhere.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Embedding model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add files</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Name</source>
         <translation>Name</translation>
+    </message>
+    <message>
+        <source>New collection</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rename</source>
+        <translation type="unfinished">Umbenennen</translation>
+    </message>
+    <message>
+        <source>Remove “{0}”?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Everything that was read for it is erased. The files themselves stay, and so do the passages in earlier chats.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add folder</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Models (*.gguf)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Make a collection, or drop files here.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} more</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Looking for files…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} of {1} passages embedded</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} of {1} files read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>None: find by words alone</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another file…</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -8323,6 +8517,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Kein Ordner</translation>
     </message>
     <message>
+        <source>Documents of the folder “{0}”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>New folder</source>
         <translation>Neuer Ordner</translation>
     </message>
@@ -10149,6 +10347,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Tools</source>
         <translation>Werkzeuge</translation>
+    </message>
+    <message>
+        <source>Documents</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>

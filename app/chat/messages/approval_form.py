@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
-from app.theme.fonts import CODE_FAMILY
 from app.widgets.announce import announce
 from app.widgets.explain import explain
 from app.widgets.flow_layout import FlowLayout
@@ -30,7 +29,7 @@ from medusa_core.chats.rounds import Approval, RoundCall
 if TYPE_CHECKING:
     from medusa_core.api import OfferedTool
 
-_MOST_LINES = 14  # of the field; it scrolls to the others
+_MOST_LINES = 20  # of the field; it scrolls to the others
 _MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
 _MOST_LABEL_CHARS = 200
 # Letters and symbols that look like space: fillers, the empty Braille pattern.
@@ -86,6 +85,8 @@ class ApprovalForm(QFrame):
         self._origin.setObjectName("approvalText")
         self._host = _plain_label("")
         self._host.setObjectName("approvalText")
+        self._more = _plain_label(self.tr("There is more: scroll to read all arguments."))
+        self._more.setObjectName("approvalText")
         self._problem = _plain_label("")
         self._problem.setObjectName("approvalProblem")
         self.edit = _ArgumentsEdit(arguments_text(call.call.arguments))
@@ -100,8 +101,10 @@ class ApprovalForm(QFrame):
         self._buttons = FlowLayout(appearance.scale.px(0.5))
         self._build()
         self.edit.textChanged.connect(self._check)
+        self.edit.verticalScrollBar().rangeChanged.connect(self._show_more)
         self.setAccessibleName(self._title.text())
         self._check()
+        self._show_more()
         self.restyle()
 
     def tell(self) -> None:
@@ -115,9 +118,6 @@ class ApprovalForm(QFrame):
         margin = scale.px(0.8)
         self._column.setContentsMargins(margin, margin, margin, margin)
         self._column.setSpacing(scale.px(0.5))
-        font = scale.font()
-        font.setFamilies((CODE_FAMILY, "monospace"))
-        self.edit.setFont(font)
         self.edit.updateGeometry()
         self._buttons.invalidate()
 
@@ -133,7 +133,7 @@ class ApprovalForm(QFrame):
             button.setAutoDefault(False)
             button.clicked.connect(lambda _checked=False, one=approval: self._decide(one))
             self._buttons.addWidget(button)
-        for widget in (self._title, self._origin, self._host, self.edit, self._problem):
+        for widget in (self._title, self._origin, self._host, self.edit, self._more, self._problem):
             self._column.addWidget(widget)
         self._column.addLayout(self._buttons)
 
@@ -146,6 +146,10 @@ class ApprovalForm(QFrame):
             return self.tr("A built-in tool of this program")
         command = with_visible_controls(showable(tool.server.command_line))
         return self.tr("Server {0}: {1}").format(_one_line(tool.server.name), command)
+
+    def _show_more(self) -> None:
+        """Say that there are more arguments than the field shows at once."""
+        self._more.setVisible(self.edit.verticalScrollBar().maximum() > 0)
 
     def _check(self) -> None:
         """Show the host that the call reaches, and what is wrong with the arguments."""
@@ -191,6 +195,7 @@ class _ArgumentsEdit(QPlainTextEdit):
 
     def __init__(self, text: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setObjectName("approvalArguments")
         self.setTabChangesFocus(True)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from app.state.chat import ChatPhase
 from app.window.main_window import MainWindow
 from medusa_core.chats.rounds import Approval, CallState, ToolResult
 from medusa_core.messages import Generate, Role, ToolCallFormat
-from medusa_core.tools.results import RunningCall
+from medusa_core.tools.results import RunningCall, text_result
 from medusa_core.tools.toolbox import OfferedTool, Toolbox
 from tests.support.window.driving import user_messages
 from tests.support.window.fakes import LONG, FakeEngine, Script
@@ -140,8 +141,25 @@ def test_edited_arguments_run_and_nonsense_doesnt(
     assert "1 + 1" in window.chat.conversation.turns[-1].answer.rounds[0].calls[0].call.arguments
 
 
+class CountingToolbox(Toolbox):
+    """Each call lets the model call with another expression."""
+
+    engine: FakeEngine
+    num_calls = 0
+
+    def run(
+        self, tool: OfferedTool, arguments: str, on_done: Callable[[ToolResult], None]
+    ) -> RunningCall:
+        self.num_calls += 1
+        answer = SUM.replace("6*7", f"6*{self.num_calls}")
+        self.engine.script = replace(self.engine.script, answer=answer)
+        return super().run(tool, arguments, on_done)
+
+
 def test_allowed_in_a_chat_asks_no_more_in_it(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
-    window, engine = open_with_tools(SUM)
+    window, engine = open_with_tools(SUM, toolbox=CountingToolbox)
+    assert isinstance(window.chat.toolbox, CountingToolbox)
+    window.chat.toolbox.engine = engine
     send(window, "How much?")
     form_of(qtbot, window).conversation_button.click()
     # The model calls again and again: ten rounds are the most.
@@ -153,6 +171,22 @@ def test_allowed_in_a_chat_asks_no_more_in_it(qtbot: QtBot, open_with_tools: Ope
     send(window, "And here?")
     form_of(qtbot, window)
     window.chat.stop()
+
+
+def test_a_repeated_call_gets_its_result_without_a_question(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM, toolbox=SlowToolbox)
+    send(window, "How much?")
+    form_of(qtbot, window).once_button.click()
+    toolbox = window.chat.toolbox
+    assert isinstance(toolbox, SlowToolbox)
+    assert toolbox.finish is not None
+    toolbox.finish(text_result("42"))
+    wait_idle(qtbot, window)
+    assert states(window) == ["done", "done"]
+    assert "42" in engine.of_kind(Generate)[-1].messages[-1].text
+    assert engine.of_kind(Generate)[-1].tools == ()
 
 
 @pytest.mark.parametrize("when", ["generates", "waits", "runs"])
