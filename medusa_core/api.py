@@ -158,7 +158,7 @@ if TYPE_CHECKING:
         without_home,
     )
     from medusa_core.tools.approvals import Approvals
-    from medusa_core.tools.arguments import arguments_problem
+    from medusa_core.tools.arguments import arguments_problem, visible_text
     from medusa_core.tools.builtin_tool import BuiltinTool
     from medusa_core.tools.call_loop import CallLoop
     from medusa_core.tools.offered_tool import OfferedTool

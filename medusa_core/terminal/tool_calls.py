@@ -9,6 +9,7 @@ from medusa_core.chats.conversation import Answer
 from medusa_core.chats.rounds import Approval, CallState, RoundCall
 from medusa_core.errors import RequestError, ToolError
 from medusa_core.terminal.screen import Screen, escaped
+from medusa_core.tools.arguments import visible_text
 from medusa_core.tools.call_loop import CallLoop
 from medusa_core.tools.offered_tool import OfferedTool
 from medusa_core.tools.status import ServerState
@@ -194,8 +195,8 @@ class _Host:
         tool = self._calls.tool(place)
         label = call.call.name if tool is None else tool.label
         host = "" if tool is None else tool.host(call.call.arguments)
-        self._screen.print(f"▸ {escaped(label)}{f' → {escaped(host)}' if host else ''}")
-        self._screen.print(f"  {escaped(call.call.arguments or '{}')}")
+        self._screen.print(f"▸ {visible_text(label)}{f' → {visible_text(host)}' if host else ''}")
+        self._screen.print(f"  {visible_text(call.call.arguments or '{}')}")
 
     def _show_result(self, call: RoundCall) -> None:
         """Show the beginning of a result."""

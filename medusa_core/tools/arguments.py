@@ -10,6 +10,8 @@ import json
 from typing import Any
 
 _MOST_LEVELS = 16
+# Letters and symbols that look like space: fillers, the empty Braille pattern.
+_BLANKS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -40,6 +42,19 @@ def arguments_problem(arguments: str, schema: str) -> str:
     if not isinstance(values, dict):
         return "The arguments are no JSON object."
     return _problem(values, json.loads(schema), "The arguments", _MOST_LEVELS)
+
+
+def visible_text(text: str) -> str:
+    """Return a text with JSON's escapes in place of characters that hide what it says.
+
+    Such characters turn the direction of writing or move a cursor, or look like a space.
+    """
+    return "".join(one if _is_visible(one) else json.dumps(one)[1:-1] for one in text)
+
+
+def _is_visible(character: str) -> bool:
+    """Whether a character is shown as itself."""
+    return character == "\n" or (character.isprintable() and character not in _BLANKS)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from app.widgets.announce import announce
 from app.widgets.explain import explain
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.qt_text import showable, with_visible_controls
+from medusa_core.api import visible_text
 from medusa_core.chats.rounds import Approval, RoundCall
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 _MOST_LINES = 20  # of the field; it scrolls to the others
 _MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
 _MOST_LABEL_CHARS = 200
-# Letters and symbols that look like space: fillers, the empty Braille pattern.
-_BLANKS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,21 +221,9 @@ def arguments_text(arguments: str) -> str:
     try:
         values = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
-        return _visible(arguments)
+        return visible_text(arguments)
     indent = 2 if len(arguments) <= _MOST_INDENTED_CHARS else None
-    return _visible(json.dumps(values, ensure_ascii=False, indent=indent))
-
-
-def _visible(text: str) -> str:
-    """Write invisible characters of a JSON text as the escapes that JSON has for them."""
-    return "".join(one if _is_visible(one) else json.dumps(one)[1:-1] for one in text)
-
-
-def _is_visible(character: str) -> bool:
-    """Whether a character is shown as itself: neither control, nor space of a special kind."""
-    if character in " \n" or (character.isascii() and character.isprintable()):
-        return True
-    return unicodedata.category(character)[0] not in "CZ" and character not in _BLANKS
+    return visible_text(json.dumps(values, ensure_ascii=False, indent=indent))
 
 
 def _one_line(text: str) -> str:

@@ -23,6 +23,7 @@ from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
 from medusa_core.terminal.screen import Screen
 from medusa_core.terminal.tool_calls import QUESTION, ReadLine, TerminalTools
+from medusa_core.tools.arguments import visible_text
 from medusa_core.tools.toolbox import Toolbox
 from tests.support.messages import EXAMPLES
 from tests.support.server.answer_steps import done, step
@@ -174,11 +175,15 @@ def test_no_call_of_an_answer_that_was_cut_runs(tmp_path: Path, how: str) -> Non
 
 def test_arguments_are_shown_whole_and_move_no_cursor(tmp_path: Path) -> None:
     read, _ = typing("n")
-    hostile = json.dumps({"expression": "1 + " * 300 + "1"})[:-1] + ', "\x1b[2J": 1}'
-    text = '{"name": "calculate", "arguments": ' + hostile + "}"
+    expression = "1 + " * 300 + "1"
+    text = json.dumps({"name": "calculate", "arguments": {"expression": expression}})
     chat = Chat(tmp_path, Model(text, "No."), read=read)
     asyncio.run(chat.ask("Calculate."))
-    assert "\x1b" not in chat.out.getvalue()
+    assert f'  {{"expression": "{expression}"}}\n' in chat.out.getvalue()
+    assert visible_text("ü 日本 👍\n") == "ü 日本 👍\n"
+    assert visible_text("a\x1b[2J\u202eb\u2800\u00a0\U000e0041\r") == (
+        r"a\u001b[2J\u202eb\u2800\u00a0\udb40\udc41\r"
+    )
 
 
 def test_a_call_that_nobody_is_asked_about_is_shown_too(tmp_path: Path) -> None:
