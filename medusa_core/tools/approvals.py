@@ -26,8 +26,8 @@ FileVersion = tuple[int, int, int]
 def approval_key(server: ToolServer | None, tool: Tool, host: str = "") -> str:
     """Return what an approval binds: SHA-256 of the server's command and the tool's description.
 
-    If one of them changes, the user is asked again. Values of variables and headers, such as
-    tokens, may change.
+    If one of them changes, the user is asked again. Values of headers and variables, such as
+    tokens, may change, except of variables that decide which code runs.
 
     Args:
         server: Server of the tool; None for a built-in one.
@@ -36,7 +36,8 @@ def approval_key(server: ToolServer | None, tool: Tool, host: str = "") -> str:
     program: Any = None
     if server is not None:
         names = [[name for name, _ in pairs] for pairs in (server.env, server.headers)]
-        program = [server.name, server.command, server.args, server.cwd, server.url, *names]
+        command = [server.command, server.args, server.cwd, server.url, server.code_variables]
+        program = [server.name, *command, *names]
     parts = (program, tool.name, tool.description, json.loads(tool.parameters), host)
     text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

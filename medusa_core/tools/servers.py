@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,6 +21,15 @@ _FIELDS = frozenset(("command", "args", "env", "cwd", "url", "headers", "timeout
 _MOST_BYTES = 1 << 20
 _MOST_S = 3600.0
 _HINT = tr('Choose a file with {"mcpServers": {…}}, as Claude Desktop and LM Studio write it.')
+
+# Variables that decide which code runs: where programs, libraries and packages come from.
+_DECIDES_CODE = re.compile(
+    r"PATH|PATHEXT|COMSPEC|SHELL|ENV|CLASSPATH|GO(PATH|ROOT|BIN|PROXY|FLAGS)|(PYTHON|PERL|RUBY)\w+|"
+    r"(LD|DYLD|BASH|NODE|NPM|YARN|BUN|DENO|UV|PIP|PIPX|GEM|BUNDLE|_?JAVA|JDK|DOTNET|CORECLR|GIT"
+    r"|CARGO|LUA|DOCKER)_\w+",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH|API_?KEY", re.IGNORECASE)
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -52,11 +62,27 @@ class ToolServer:
 
     @property
     def command_line(self) -> str:
-        """All that is started or reached, for people, without values of variables and headers."""
+        """All that is started or reached, for people.
+
+        Values of headers and variables aren't shown, except of variables that decide which code
+        runs: `NODE_OPTIONS=--require=other.js npx server` is another program.
+        """
         if self.url:
             return self.url
-        variables = (f"{name}=…" for name, _ in self.env)
+        shown = dict(self.code_variables)
+        variables = (
+            f"{name}={shlex.quote(shown[name]) if name in shown else '…'}" for name, _ in self.env
+        )
         return " ".join((*variables, shlex.join((self.command, *self.args))))
+
+    @property
+    def code_variables(self) -> Pairs:
+        """Variables that decide which code runs, with their values."""
+        return tuple(
+            (name, value)
+            for name, value in self.env
+            if _DECIDES_CODE.fullmatch(name) and not _SECRET.search(name)
+        )
 
 
 class ServersRead(NamedTuple):

@@ -1,13 +1,16 @@
 """Settings of tool servers: files of other programs, switches, hostile entries."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from medusa_core.errors import ToolError
+from medusa_core.tools.approvals import approval_key
 from medusa_core.tools.servers import ToolServer, import_servers, read_servers, write_servers
+from medusa_core.tools.tool import Tool
 
 CLAUDE = {
     "mcpServers": {
@@ -47,6 +50,25 @@ def test_files_of_claude_desktop_and_lm_studio_are_imported_switched_off(tmp_pat
     time, remote = import_servers(written(tmp_path, LM_STUDIO), (files,)).servers
     assert not time.is_enabled
     assert remote.command_line == "https://a.example/mcp"
+
+
+@pytest.mark.parametrize(
+    "name", ["NODE_OPTIONS", "path", "LD_PRELOAD", "PYTHONPATH", "npm_config_registry", "BASH_ENV"]
+)
+def test_variables_that_decide_which_code_runs_are_shown_and_approved(name: str) -> None:
+    server = ToolServer("files", "npx", ("server",), ((name, "--require x.js"), ("TOKEN", "s")))
+    assert server.command_line == f"{name}='--require x.js' TOKEN=… npx server"
+    tool = Tool("read", "", "{}")
+    key = approval_key(server, tool)
+    assert approval_key(replace(server, env=((name, "other"), ("TOKEN", "s"))), tool) != key
+    assert approval_key(replace(server, env=(*server.env[:1], ("TOKEN", "other"))), tool) == key
+
+
+@pytest.mark.parametrize(
+    "name", ["GITHUB_TOKEN", "NPM_TOKEN", "UV_INDEX_PASSWORD", "HOME_KEY", "X"]
+)
+def test_secrets_are_not_shown(name: str) -> None:
+    assert ToolServer("a", "npx", env=((name, "secret"),)).command_line == f"{name}=… npx"
 
 
 def test_an_import_adds_nothing_twice_and_replaces_nothing(tmp_path: Path) -> None:
