@@ -5874,6 +5874,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Zeilen {0}–{1}</translation>
     </message>
     <message>
+        <source>no process can be started to fetch it: {0}</source>
+        <translation>zum Holen lässt sich kein Prozess starten: {0}</translation>
+    </message>
+    <message>
         <source>p. {0}</source>
         <translation>S. {0}</translation>
     </message>
@@ -6956,6 +6960,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>the page broke the process that reads it</source>
         <translation>die Seite brachte den Prozess, der sie liest, zum Absturz</translation>
+    </message>
+    <message>
+        <source>the page takes longer than {0:.0f} s</source>
+        <translation>die Seite braucht länger als {0:.0f} s</translation>
     </message>
     <message>
         <source>the page takes too much memory to read</source>

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from medusa_core.errors import ToolError
+from medusa_core.i18n import tr
 from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
 from medusa_core.tools.web.address import WebAddress
 from medusa_core.tools.web.fetch import MOST_BYTES
@@ -16,11 +17,11 @@ from medusa_core.tools.web.worker import MEMORY_BYTES
 MOST_S = 20.0
 _MODULE = "medusa_core.tools.web.worker"
 _MOST_LINE_CHARS = 6 * MOST_BYTES + 10_000  # JSON escapes a byte as six characters at most
-# The model reads these errors, so they are no texts for translation.
+# The model reads these errors, too.
 _ERRORS = WorkerErrors(
-    start=lambda error: ToolError(f"no process can be started to fetch it: {error}"),
+    start=lambda error: ToolError(tr("no process can be started to fetch it: {0}", error)),
     memory=lambda: ToolError("the page takes too much memory to read"),
-    time=lambda seconds: ToolError(f"the page takes longer than {seconds:.0f} s"),
+    time=lambda seconds: ToolError(tr("the page takes longer than {0:.0f} s", seconds)),
     end=lambda: ToolError("the page broke the process that reads it"),
 )
 
