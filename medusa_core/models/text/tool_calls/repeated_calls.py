@@ -8,13 +8,29 @@ offered.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from medusa_core.chats.rounds import is_same_call
 from medusa_core.messages import ChatMessage, Role, ToolCall, as_content
 
 
+class _Call(NamedTuple):
+    """A call with its result."""
+
+    call: ToolCall
+    result: str
+
+    def repeats(self, other: _Call) -> bool:
+        """Whether it repeats another call, which had the same result."""
+        return self.result == other.result and is_same_call(self.call, other.call)
+
+
 def with_quoted_results(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...] | None:
-    """Quote the results of calls in the last prompt if the last round only repeated calls.
+    """Quote the results of calls in the last prompt if the model only repeats itself.
+
+    It does if a round repeats the calls of the round before, or if two rounds repeat calls of any
+    earlier round with the same results. Reading again what has changed is no repetition.
 
     Args:
         messages: A conversation that ends with results, or with the beginning of an answer to them.
@@ -26,27 +42,47 @@ def with_quoted_results(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, .
     if not prompts:
         return None
     start = prompts[-1]
-    rounds = [message.tool_calls for message in messages[start:] if message.tool_calls]
     begun = messages[-1:] if messages[-1].role is Role.ASSISTANT else ()
-    if len(rounds) < 2 or (begun and begun[0].tool_calls):
+    rounds = _rounds(messages[start:])
+    if not _is_repeating(rounds) or (begun and begun[0].tool_calls):
         return None
-    if not all(any(is_same_call(call, other) for other in rounds[-2]) for call in rounds[-1]):
-        return None
-    quoted = "".join(_quoted(messages[start:]))
+    found: list[_Call] = []
+    for call in chain.from_iterable(rounds):
+        if not any(call.repeats(other) for other in found):
+            found.append(call)
+    quoted = "".join(
+        f"\n\n{call.name} {call.arguments or '{}'} returned:\n{result.rstrip()}"
+        for call, result in found
+    )
     prompt = messages[start]._replace(content=messages[start].content + as_content(quoted))
     return (*messages[:start], prompt, *begun)
 
 
-def _quoted(messages: Sequence[ChatMessage]) -> list[str]:
-    """Return the results of calls as texts; of a repeated call the first."""
-    calls: dict[str, ToolCall] = {}
-    quoted: list[ToolCall] = []
-    texts: list[str] = []
+def _rounds(messages: Sequence[ChatMessage]) -> list[list[_Call]]:
+    """Return the rounds of calls of an answer, with their results."""
+    rounds: list[list[_Call]] = []
+    calls: dict[str, ToolCall] = {}  # of one round: servers count ids from 0 in each
     for message in messages:
-        calls |= {call.call_id: call for call in message.tool_calls}
-        call = calls.get(message.call_id) if message.role is Role.TOOL else None
-        if call is not None and not any(is_same_call(call, other) for other in quoted):
-            quoted.append(call)
-            arguments = call.arguments or "{}"
-            texts.append(f"\n\n{call.name} {arguments} returned:\n{message.text.rstrip()}")
-    return texts
+        if message.tool_calls:
+            calls = {call.call_id: call for call in message.tool_calls}
+            rounds.append([])
+        elif message.role is Role.TOOL and message.call_id in calls:
+            rounds[-1].append(_Call(calls[message.call_id], message.text))
+    return rounds
+
+
+def _is_repeating(rounds: Sequence[Sequence[_Call]]) -> bool:
+    """Whether the last rounds of an answer only repeat calls."""
+    if len(rounds) < 2 or not (rounds[-1] and rounds[-2]):
+        return False
+    if _repeats(rounds[-1], rounds[-2]):
+        return True
+    return all(
+        len(rounds) > place and _repeats(rounds[-place], list(chain.from_iterable(rounds[:-place])))
+        for place in (1, 2)
+    )
+
+
+def _repeats(calls: Sequence[_Call], earlier: Sequence[_Call]) -> bool:
+    """Whether each of some calls repeats an earlier one."""
+    return all(any(call.repeats(other) for other in earlier) for call in calls)

@@ -32,6 +32,15 @@ def test_results_of_repeated_calls_are_quoted_once() -> None:
     assert with_quoted_results((*EARLIER, ASK, *first, *bern, *again, begun)) == (*found, begun)
 
 
+def test_calls_that_take_turns_are_repeated_in_the_second_turn() -> None:
+    first, second = ("{}", "1"), ('{"a": 1}', "2")
+    turns = [called(f"c{number}", *one) for number, one in enumerate((first, second) * 2)]
+    assert with_quoted_results((ASK, *turns[0], *turns[1], *turns[2])) is None
+    found = with_quoted_results((ASK, *turns[0], *turns[1], *turns[2], *turns[3]))
+    assert found is not None
+    assert found[0].text.count("returned") == 2
+
+
 def test_other_parts_of_the_prompt_stay() -> None:
     ask = ChatMessage(Role.USER, (TextPart("Look. "), PICTURE, TextPart("What is this?")))
     found = with_quoted_results((ask, *called("a", "{}", "x"), *called("b", "{}", "x")))
