@@ -3158,6 +3158,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Prüfen Sie, ob in den Ordner geschrieben werden kann.</translation>
     </message>
     <message>
+        <source>Check the headers in the settings of the server.</source>
+        <translation>Prüfen Sie die Header in den Einstellungen des Servers.</translation>
+    </message>
+    <message>
         <source>Choose a file or folder.</source>
         <translation>Wählen Sie eine Datei oder einen Ordner.</translation>
     </message>
@@ -4646,6 +4650,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Der Server ist nicht innerhalb von {0:.0f} s gestartet.</translation>
     </message>
     <message>
+        <source>The server doesn&apos;t list its tools any more.</source>
+        <translation>Der Server listet seine Werkzeuge nicht mehr auf.</translation>
+    </message>
+    <message>
         <source>The server doesn&apos;t read what it is sent.</source>
         <translation>Der Server liest nicht, was ihm gesendet wird.</translation>
     </message>
@@ -4656,6 +4664,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The server has more than {0} tools.</source>
         <translation>Der Server hat mehr als {0} Werkzeuge.</translation>
+    </message>
+    <message>
+        <source>The server has no tools.</source>
+        <translation>Der Server hat keine Werkzeuge.</translation>
+    </message>
+    <message>
+        <source>The server refuses access (HTTP {0}).</source>
+        <translation>Der Server verweigert den Zugriff (HTTP {0}).</translation>
     </message>
     <message>
         <source>The server sends compressed data, which it wasn&apos;t asked for.</source>

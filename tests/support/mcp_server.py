@@ -76,8 +76,24 @@ def result(name: str, arguments: Any) -> Any:
     return {"content": content}
 
 
+def page(params: Any) -> Any:
+    State.num_lists += 1
+    if "lists once" in BEHAVIOURS and State.num_lists > 2:  # it has two pages
+        return None
+    listed = tools()
+    start = int(params.get("cursor", 0))
+    found = {"tools": listed[start : start + 5]}
+    if "endless pages" in BEHAVIOURS:
+        return {"tools": [], "nextCursor": "0"}
+    if start + 5 < len(listed):
+        found["nextCursor"] = str(start + 5)
+    return found
+
+
 def answer(request: Any) -> None:
     method, params = request["method"], request.get("params") or {}
+    if "no tools" in BEHAVIOURS and method == "tools/list":
+        method = "unknown"
     match method:
         case "initialize":
             if "silent" in BEHAVIOURS:
@@ -91,14 +107,9 @@ def answer(request: Any) -> None:
             if "wrong version" in BEHAVIOURS:
                 found["protocolVersion"] = "1850-01-01"
         case "tools/list":
-            State.num_lists += 1
-            listed = tools()
-            start = int(params.get("cursor", 0))
-            found = {"tools": listed[start : start + 5]}
-            if "endless pages" in BEHAVIOURS:
-                found = {"tools": [], "nextCursor": "0"}
-            elif start + 5 < len(listed):
-                found["nextCursor"] = str(start + 5)
+            found = page(params)
+            if found is None:
+                return
         case "tools/call":
             while "deaf" in BEHAVIOURS:
                 time.sleep(1)

@@ -7,7 +7,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -173,13 +174,10 @@ class Connection:
             client_info=name,
         )
         async with session:
-            try:
-                async with asyncio.timeout(self._limits.start_s):
-                    await negotiate(session)
-                    tools = await list_tools(session, self._limits, self._add_log)
-            except TimeoutError as error:
-                seconds = self._limits.start_s
-                raise ToolError(tr("The server didn't start within {0:.0f} s.", seconds)) from error
+            late = tr("The server didn't start within {0:.0f} s.", self._limits.start_s)
+            async with _time_limit(self._limits.start_s, late):
+                await negotiate(session)
+                tools = await list_tools(session, self._limits, self._add_log)
             self._session = session
             self._set(ConnectionStatus(ServerState.READY, tools=tools))
             failed = asyncio.ensure_future(transport.failure.wait())
@@ -190,7 +188,8 @@ class Connection:
                     again.cancel()
                     if changed.is_set() and not failed.done():
                         changed.clear()
-                        async with asyncio.timeout(self._limits.call_s):
+                        late = tr("The server doesn't list its tools any more.")
+                        async with _time_limit(self._limits.call_s, late):
                             tools = await list_tools(session, self._limits, self._add_log)
                         self._set(ConnectionStatus(ServerState.READY, tools=tools))
                         await asyncio.wait((failed,), timeout=self._limits.relist_s)
@@ -243,6 +242,20 @@ class Connection:
     def _tell_log(self) -> None:
         self._is_notifying = False
         self._on_change()
+
+
+@asynccontextmanager
+async def _time_limit(time_s: float, reason: str) -> AsyncIterator[None]:
+    """Limit the time within the context.
+
+    Raises:
+        ToolError: The time is over.
+    """
+    try:
+        async with asyncio.timeout(time_s):
+            yield
+    except TimeoutError as error:
+        raise ToolError(reason) from error
 
 
 def _reason_of(error: BaseException) -> tuple[str, str]:

@@ -95,8 +95,8 @@ class Connections:
         elif connection is None or connection.server != server:
             reason = "The tool's server is switched off, or has been changed."
             call.finish_soon(text_result(reason, is_error=True))
-        else:
-            self._submit(lambda: self._start_call(connection, tool, values, call))
+        elif not self._submit(lambda: self._start_call(connection, tool, values, call)):
+            call.finish_soon(text_result("The program ends.", is_error=True))
 
     def close(self) -> None:
         """End all connections and the thread; waits for them in bounded time."""
@@ -110,11 +110,15 @@ class Connections:
     def _new(self, server: ToolServer) -> Connection:
         return Connection(server, self._store, self._limits, self._on_change)
 
-    def _submit(self, work: Callable[[], object]) -> None:
-        """Run a function in the event loop; starts its thread if necessary."""
+    def _submit(self, work: Callable[[], object]) -> bool:
+        """Run a function in the event loop; starts its thread if necessary.
+
+        Returns:
+            Whether it runs; False after `close`.
+        """
         with self._lock:
             if self._is_closed:
-                return
+                return False
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
@@ -122,6 +126,7 @@ class Connections:
                 )
                 self._thread.start()
             self._loop.call_soon_threadsafe(work)
+            return True
 
     def _exchange(self, gone: Iterable[str], started: Mapping[str, Connection]) -> None:
         """End connections and start others, in the event loop."""

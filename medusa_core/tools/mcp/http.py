@@ -15,7 +15,7 @@ from medusa_core.tools.mcp.transport import CountedMessages, Failure, Transport
 from medusa_core.tools.servers import ToolServer
 
 _CONNECT_S = 30.0
-_FAILED = 400
+_FAILED, _NO_ACCESS = 400, (401, 403)
 _EVENTS = "text/event-stream"
 
 
@@ -40,6 +40,9 @@ async def reach_address(
         """Limit the body of a response before it is read."""
         if response.status_code >= _FAILED:
             on_log(f"{response.request.method}: HTTP {response.status_code}")
+        if response.status_code in _NO_ACCESS:
+            reason = tr("The server refuses access (HTTP {0}).", response.status_code)
+            failure.set(ToolError(reason, tr("Check the headers in the settings of the server.")))
         # A few compressed bytes may become gigabytes.
         if response.headers.get("content-encoding", "identity") != "identity":
             error = ToolError(tr("The server sends compressed data, which it wasn't asked for."))

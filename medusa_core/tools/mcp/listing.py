@@ -27,16 +27,22 @@ async def list_tools(
     A tool that can't be used is left out, with a line in the log.
 
     Raises:
-        ToolError: There are too many tools, or they are too large.
+        ToolError: There are no tools, too many, or too large ones.
     """
-    from mcp.types import PaginatedRequestParams
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import METHOD_NOT_FOUND, PaginatedRequestParams
 
     found: dict[str, Tool] = {}
     num_bytes = 0
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
-        page = await session.list_tools(params=params)
+        try:
+            page = await session.list_tools(params=params)
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:
+                raise ToolError(tr("The server has no tools.")) from error
+            raise
         for raw in page.tools:
             try:
                 tool = _checked(

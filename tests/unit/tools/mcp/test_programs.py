@@ -123,6 +123,7 @@ HOSTILE = {
     "wrong version": "1850-01-01",
     "no protocol": "ended with exit code 0",
     "silent": "didn't start within 1 s",
+    "no tools": "has no tools",
 }
 
 
@@ -148,6 +149,13 @@ def test_a_server_that_does_not_read_is_ended(tmp_path: Path) -> None:
         assert result_of(toolbox, echo, text="x" * 500_000).is_error
         assert "doesn't read" in results.get(timeout=WAIT_S).text
         assert "doesn't read" in settled_as(toolbox, "deaf", ServerState.FAILED)
+
+
+def test_a_server_that_lists_no_more_tools_is_ended(tmp_path: Path) -> None:
+    limits = replace(QUICK, call_s=0.5)
+    with opened(tmp_path, program("tea", "lists once"), limits=limits) as toolbox:
+        result_of(toolbox, offered(toolbox, "tea/change"))
+        assert "list its tools any more" in settled_as(toolbox, "tea", ServerState.FAILED)
 
 
 def settled_as(toolbox: Toolbox, name: str, state: ServerState) -> str:
