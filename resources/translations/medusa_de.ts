@@ -750,11 +750,11 @@
     <name>ChatController</name>
     <message>
         <source>Reading the documents…</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Dokumente werden durchsucht…</translation>
     </message>
     <message>
         <source>The documents were searched by words alone: {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Dokumente wurden nur nach Wörtern durchsucht: {0}</translation>
     </message>
     <message>
         <source>Thinking…</source>
@@ -1470,73 +1470,73 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>Documents</name>
     <message>
         <source>read</source>
-        <translation type="unfinished"></translation>
+        <translation>gelesen</translation>
     </message>
     <message>
         <source>changed since</source>
-        <translation type="unfinished"></translation>
+        <translation>seitdem geändert</translation>
     </message>
     <message>
         <source>left out</source>
-        <translation type="unfinished"></translation>
+        <translation>ausgelassen</translation>
     </message>
     <message>
         <source>can&apos;t be read</source>
-        <translation type="unfinished"></translation>
+        <translation>nicht lesbar</translation>
     </message>
     <message>
         <source>Documents: {0} · passages: {1} · text: {2}</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente: {0} · Textstellen: {1} · Text: {2}</translation>
     </message>
     <message>
         <source>Passages are found by words alone.</source>
-        <translation type="unfinished"></translation>
+        <translation>Textstellen werden nur nach Wörtern gefunden.</translation>
     </message>
     <message>
         <source>Passages are found by words, and {0} of them by meaning ({1}).</source>
-        <translation type="unfinished"></translation>
+        <translation>Textstellen werden nach Wörtern gefunden, {0} davon auch nach ihrem Sinn ({1}).</translation>
     </message>
 </context>
 <context>
     <name>DocumentsButton</name>
     <message>
         <source>Documents</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente</translation>
     </message>
     <message>
         <source>Answers are given from: {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten stützen sich auf: {0}</translation>
     </message>
     <message>
         <source>Give answers from your own documents</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten aus eigenen Dokumenten</translation>
     </message>
     <message>
         <source>There are no collections yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Es gibt noch keine Sammlungen.</translation>
     </message>
     <message>
         <source>{0} (of the folder)</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} (vom Ordner)</translation>
     </message>
     <message>
         <source>Manage documents…</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente verwalten…</translation>
     </message>
 </context>
 <context>
     <name>DocumentsDialog</name>
     <message>
         <source>Collections</source>
-        <translation type="unfinished"></translation>
+        <translation>Sammlungen</translation>
     </message>
     <message>
         <source>New…</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu…</translation>
     </message>
     <message>
         <source>Rename…</source>
-        <translation type="unfinished">Umbenennen…</translation>
+        <translation>Umbenennen…</translation>
     </message>
     <message>
         <source>Remove…</source>
@@ -1544,127 +1544,127 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Files and folders</source>
-        <translation type="unfinished"></translation>
+        <translation>Dateien und Ordner</translation>
     </message>
     <message>
         <source>Add files…</source>
-        <translation type="unfinished"></translation>
+        <translation>Dateien hinzufügen…</translation>
     </message>
     <message>
         <source>Add folder…</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner hinzufügen…</translation>
     </message>
     <message>
         <source>Take out</source>
-        <translation type="unfinished"></translation>
+        <translation>Herausnehmen</translation>
     </message>
     <message>
         <source>Take it out of the collection; the file itself stays.</source>
-        <translation type="unfinished"></translation>
+        <translation>Aus der Sammlung herausnehmen; die Datei selbst bleibt.</translation>
     </message>
     <message>
         <source>Read again</source>
-        <translation type="unfinished"></translation>
+        <translation>Neu lesen</translation>
     </message>
     <message>
         <source>Read what is new or has changed.</source>
-        <translation type="unfinished"></translation>
+        <translation>Liest, was neu oder geändert ist.</translation>
     </message>
     <message>
         <source>Stop</source>
-        <translation type="unfinished">Anhalten</translation>
+        <translation>Anhalten</translation>
     </message>
     <message>
         <source>Document</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokument</translation>
     </message>
     <message>
         <source>State</source>
-        <translation type="unfinished">Zustand</translation>
+        <translation>Zustand</translation>
     </message>
     <message>
         <source>Size</source>
-        <translation type="unfinished">Größe</translation>
+        <translation>Größe</translation>
     </message>
     <message>
         <source>Documents</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente</translation>
     </message>
     <message>
         <source>Reading documents</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente werden gelesen</translation>
     </message>
     <message>
         <source>A small model that finds passages by their meaning, too. It is loaded beside the chat&apos;s model, and then all passages are embedded, which takes a while.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ein kleines Modell, das Textstellen auch nach ihrem Sinn findet. Es wird neben dem Modell des Chats geladen; danach werden alle Textstellen eingebettet, was eine Weile dauert.</translation>
     </message>
     <message>
         <source>Answers can be given from your own files: add them to a collection, and attach it to a chat with the button beside the message. Files are read on this computer and sent nowhere.</source>
-        <translation type="unfinished"></translation>
+        <translation>Antworten können sich auf eigene Dateien stützen: In eine Sammlung aufnehmen und diese mit dem Knopf neben der Nachricht an einen Chat hängen. Die Dateien werden auf diesem Computer gelesen und nirgendwohin gesendet.</translation>
     </message>
     <message>
         <source>Embedding model</source>
-        <translation type="unfinished"></translation>
+        <translation>Embedding-Modell</translation>
     </message>
     <message>
         <source>Add files</source>
-        <translation type="unfinished"></translation>
+        <translation>Dateien hinzufügen</translation>
+    </message>
+    <message>
+        <source>New collection</source>
+        <translation>Neue Sammlung</translation>
     </message>
     <message>
         <source>Name</source>
         <translation>Name</translation>
     </message>
     <message>
-        <source>New collection</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Rename</source>
-        <translation type="unfinished">Umbenennen</translation>
+        <translation>Umbenennen</translation>
     </message>
     <message>
         <source>Remove “{0}”?</source>
-        <translation type="unfinished"></translation>
+        <translation>„{0}“ entfernen?</translation>
     </message>
     <message>
         <source>Everything that was read for it is erased. The files themselves stay, and so do the passages in earlier chats.</source>
-        <translation type="unfinished"></translation>
+        <translation>Alles, was für sie gelesen wurde, wird gelöscht. Die Dateien selbst bleiben, ebenso die Textstellen in früheren Chats.</translation>
     </message>
     <message>
         <source>Add folder</source>
-        <translation type="unfinished"></translation>
+        <translation>Ordner hinzufügen</translation>
     </message>
     <message>
         <source>Models (*.gguf)</source>
-        <translation type="unfinished"></translation>
+        <translation>Modelle (*.gguf)</translation>
     </message>
     <message>
         <source>Make a collection, or drop files here.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Sammlung anlegen oder Dateien hier ablegen.</translation>
     </message>
     <message>
         <source>{0} more</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} weitere</translation>
     </message>
     <message>
         <source>Looking for files…</source>
-        <translation type="unfinished"></translation>
+        <translation>Dateien werden gesucht…</translation>
     </message>
     <message>
         <source>{0} of {1} passages embedded</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} von {1} Textstellen eingebettet</translation>
     </message>
     <message>
         <source>{0} of {1} files read</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} von {1} Dateien gelesen</translation>
     </message>
     <message>
         <source>None: find by words alone</source>
-        <translation type="unfinished"></translation>
+        <translation>Keines: nur nach Wörtern suchen</translation>
     </message>
     <message>
         <source>Another file…</source>
-        <translation type="unfinished"></translation>
+        <translation>Andere Datei…</translation>
     </message>
 </context>
 <context>
@@ -8542,7 +8542,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Documents of the folder “{0}”</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente des Ordners „{0}“</translation>
     </message>
     <message>
         <source>New folder</source>
@@ -10374,7 +10374,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Documents</source>
-        <translation type="unfinished"></translation>
+        <translation>Dokumente</translation>
     </message>
 </context>
 <context>
@@ -10435,57 +10435,57 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <name>PassageDialog</name>
     <message>
         <source>Open file</source>
-        <translation type="unfinished"></translation>
+        <translation>Datei öffnen</translation>
     </message>
     <message>
         <source>Show folder</source>
-        <translation type="unfinished">Ordner zeigen</translation>
+        <translation>Ordner zeigen</translation>
     </message>
 </context>
 <context>
     <name>PassageFold</name>
     <message>
         <source>Read 1 passage of the documents</source>
-        <translation type="unfinished"></translation>
+        <translation>1 Textstelle der Dokumente gelesen</translation>
     </message>
     <message>
         <source>Read {0} passages of the documents</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Textstellen der Dokumente gelesen</translation>
     </message>
     <message>
         <source>Show what the model read, where it is, and how it ranked</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeigt, was das Modell gelesen hat, wo es steht und welchen Rang es hatte</translation>
     </message>
 </context>
 <context>
     <name>Passages</name>
     <message>
         <source>What was read</source>
-        <translation type="unfinished"></translation>
+        <translation>Was gelesen wurde</translation>
     </message>
     <message>
         <source>No such passage</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine solche Textstelle</translation>
     </message>
     <message>
         <source>No passage has the number {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Keine Textstelle hat die Nummer {0}.</translation>
     </message>
     <message>
         <source>The model made it up: check what it says.</source>
-        <translation type="unfinished"></translation>
+        <translation>Das Modell hat sie erfunden: Prüfen Sie, was es sagt.</translation>
     </message>
     <message>
         <source>rank {0} by words</source>
-        <translation type="unfinished"></translation>
+        <translation>Rang {0} nach Wörtern</translation>
     </message>
     <message>
         <source>rank {0} by meaning</source>
-        <translation type="unfinished"></translation>
+        <translation>Rang {0} nach Sinn</translation>
     </message>
     <message>
         <source>score {0}</source>
-        <translation type="unfinished"></translation>
+        <translation>Wert {0}</translation>
     </message>
 </context>
 <context>
@@ -12030,7 +12030,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Embedding model</source>
-        <translation type="unfinished"></translation>
+        <translation>Embedding-Modell</translation>
     </message>
     <message>
         <source>General</source>
