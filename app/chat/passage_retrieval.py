@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from app.engine.loaded_model import LoadedModel
 from app.state.documents import DocumentsState, PendingRetrieval
 from medusa_core.chats.conversation import Conversation, Turn
+from medusa_core.messages import Overflow
 
 if TYPE_CHECKING:
     from app.state.documents import OnRetrieved
@@ -50,11 +51,31 @@ class PassageRetrieval:
 
         loaded = self._loaded_model.status.loaded
         context_tokens = _LEAST_CONTEXT if loaded is None else loaded.context_tokens
-        num_bytes = sum(len(one.text.encode("utf-8", "replace")) for one in conversation.messages())
+        read: Sequence[Turn] = conversation.turns
+        if turn.answer.settings.overflow is not Overflow.STOP:
+            read = _within(context_tokens, read)  # earlier ones may be left out of the prompt
         return self.documents.retrieve(
             self.collections_of(conversation),
             [one.prompt.text for one in conversation.turns],
-            conversation.passages,
-            passage_room(context_tokens, num_bytes),
+            [passage for one in read for passage in one.prompt.passages],
+            passage_room(context_tokens, sum(map(_num_bytes, read))),
+            max((one.number for one in conversation.passages), default=0) + 1,
             on_end,
         )
+
+
+def _num_bytes(turn: Turn) -> int:
+    """Return the length of a turn's prompt and answer."""
+    text = turn.prompt.message.text + turn.answer.shown_text
+    return len(text.encode("utf-8", "replace"))
+
+
+def _within(context_tokens: int, turns: Sequence[Turn]) -> Sequence[Turn]:
+    """Return the last turns that surely fit half of a context, the last one always."""
+    first, num_bytes = len(turns) - 1, _num_bytes(turns[-1])
+    while first > 0:
+        num_bytes += _num_bytes(turns[first - 1])
+        if num_bytes > context_tokens:  # tokens have two bytes or more
+            break
+        first -= 1
+    return turns[first:]

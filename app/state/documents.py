@@ -234,6 +234,7 @@ class DocumentsState(QObject):
         questions: Sequence[str],
         known: Sequence[PassagePart],
         room: PassageRoom,
+        first_number: int,
         on_end: OnRetrieved,
     ) -> PendingRetrieval:
         """Begin to retrieve the passages for a prompt; see `medusa_core.api.retrieve`.
@@ -246,9 +247,8 @@ class DocumentsState(QObject):
         pending = PendingRetrieval(on_end)
         embed = self._embedding(pending.stop.is_set)
         ids = tuple(collection_ids)
-        search = partial(
-            self._work, lambda found: retrieve(found, ids, questions, known, room, embed)
-        )
+        query = (ids, questions, known, room, embed, first_number)
+        search = partial(self._work, lambda found: retrieve(found, *query))
         self.tasks.start(self._deliver(search, pending))
         return pending
 

@@ -10,10 +10,10 @@ from medusa_core.messages import PassagePart
 _INTRODUCTION = "Passages from documents:"
 # After the question rather than in the system prompt: small models follow the nearest instruction,
 # and the cached beginning of conversations stays the same. Before the question, Qwen2.5 1.5B cited
-# in one answer of three; it copies a whole sentence that is given as an example.
+# in one answer of three, after it in all; it copies a whole sentence that is given as an example.
 _INSTRUCTION = (
-    "Answer from the passages above, and cite them: write the number of its passage in square"
-    " brackets after each statement, as in [{}]. If they don't say it, say so."
+    "Answer in full sentences, from the passages above. Cite the passage of each sentence by its"
+    " number in square brackets, as in [{}]. If they don't say it, say so."
 )
 
 

@@ -76,6 +76,7 @@ def retrieve(
     known: Sequence[PassagePart],
     room: PassageRoom,
     embed: Embed | None = None,
+    first_number: int = 1,
 ) -> Retrieved:
     """Return the passages for a prompt.
 
@@ -83,9 +84,10 @@ def retrieve(
         collections: All collections.
         collection_ids: Ids of the collections to read; removed ones are ignored.
         questions: The prompts of the conversation, oldest first; the last one is the query.
-        known: Passages of earlier prompts, which aren't repeated.
+        known: Passages of earlier prompts that the model still reads, which aren't repeated.
         room: Tokens that the passages may take.
         embed: The embedding model; if it fails, words alone are searched.
+        first_number: Number of the first passage.
 
     Raises:
         StorageError: The database can't be read.
@@ -98,7 +100,7 @@ def retrieve(
     if whole is not None:
         new = _new(whole, known)
         if _num_tokens(new) <= room.whole:
-            return Retrieved(_numbered(new, known), is_whole=True)
+            return Retrieved(_numbered(new, first_number), is_whole=True)
     found, problem = _search(collections, ids, _query(questions), embed)
     passages, left = [], room.found
     for one in _new(found.passages, known):
@@ -106,7 +108,7 @@ def retrieve(
         if left < 0:
             break
         passages.append(one)
-    return Retrieved(_numbered(passages, known), False, found.used_vectors, problem)
+    return Retrieved(_numbered(passages, first_number), False, found.used_vectors, problem)
 
 
 def _query(questions: Sequence[str]) -> str:
@@ -142,13 +144,12 @@ def _num_tokens(passages: Iterable[Passage]) -> int:
     return sum(16 + len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN for text in texts)
 
 
-def _numbered(passages: Iterable[Passage], known: Iterable[PassagePart]) -> tuple[PassagePart, ...]:
+def _numbered(passages: Iterable[Passage], first_number: int) -> tuple[PassagePart, ...]:
     """Return passages of a prompt with the next numbers of the conversation."""
-    first = max((one.number for one in known), default=0) + 1
     return tuple(
         PassagePart(
             *(number, one.document, one.place, one.text, one.score, one.key, one.path),
             *(one.bm25_rank, one.vector_rank),
         )
-        for number, one in enumerate(passages, first)
+        for number, one in enumerate(passages, first_number)
     )

@@ -58,7 +58,7 @@ def test_a_text_that_fits_is_read_once_and_what_is_new_later(
     assert again.is_whole
     assert again.passages == ()
     two = indexed(collections, tmp_path, c="Cranes dance.")
-    more = retrieve(collections, [one, two], ["Who dances?"], first.passages, ROOMY)
+    more = retrieve(collections, [one, two], ["Who dances?"], first.passages, ROOMY, None, 3)
     assert [(p.number, p.document) for p in more.passages] == [(3, "c.txt")]
 
 
@@ -71,7 +71,8 @@ def test_of_a_long_text_found_passages_are_read_that_are_not_there_yet(
     assert {p.document for p in first.passages} == {"a.txt", "c.txt"}
     assert [p.bm25_rank for p in first.passages] == [1, 2]
     known = first.passages[:1]
-    again = retrieve(collections, [one], ["What do herons do all day long?"], known, TIGHT)
+    question = ["What do herons do all day long?"]
+    again = retrieve(collections, [one], question, known, TIGHT, None, 2)
     assert [(p.number, p.document) for p in again.passages] == [(2, first.passages[1].document)]
     # A short question is searched with the one before it.
     short = retrieve(collections, [one], ["Tell me about storks", "And why?"], (), TIGHT)
@@ -124,4 +125,5 @@ def test_numbers_go_on_after_those_of_the_conversation(
 ) -> None:
     one = indexed(collections, tmp_path, a="Herons wait.")
     known = (PassagePart(7, "other", "", "text", key="x"),)
-    assert retrieve(collections, [one], ["Herons"], known, ROOMY).passages[0].number == 8
+    found = retrieve(collections, [one], ["Herons"], known, ROOMY, None, 8)
+    assert found.passages[0].number == 8
