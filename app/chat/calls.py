@@ -109,15 +109,17 @@ class CallController(QObject):
         calls = self._calls_of(turn)
         return calls is not None and calls.loop.waiting is not None
 
-    def decide(self, turn: Turn, approval: Approval, arguments: str) -> None:
-        """Answer the question about a waiting call.
+    def decide(self, turn: Turn, place: int, approval: Approval, arguments: str) -> None:
+        """Answer the question about a call; does nothing if another one waits, or none.
 
         Args:
+            turn: Turn of the call.
+            place: Index of the call in the last round of the answer.
             approval: How it is approved; `Approval.NONE` denies it.
             arguments: Its arguments, which may have been edited.
         """
         calls = self._calls_of(turn)
-        if calls is None:
+        if calls is None or calls.loop.waiting != place:
             return
         if approval is Approval.NONE:
             calls.loop.deny()

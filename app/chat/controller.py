@@ -249,11 +249,12 @@ class ChatController(QObject):
             self.conversation.choose_answer(place, answer)
             self._path_changed()
 
-    def decide(self, place: int, approval: Approval, arguments: str) -> None:
+    def decide(self, place: int, call_place: int, approval: Approval, arguments: str) -> None:
         """Allow or deny the waiting call of an answer, which an earlier session may have left.
 
         Args:
             place: Index of the turn.
+            call_place: Index of the call in the last round.
             approval: How the call is approved; `Approval.NONE` denies it.
             arguments: Its arguments, which may have been edited.
         """
@@ -264,7 +265,7 @@ class ChatController(QObject):
             turn.answer.is_running = True
             self.errors.dismiss(ErrorTopic.ANSWER)
             self.calls.take_up(self._run(turn))
-        self.calls.decide(turn, approval, arguments)
+        self.calls.decide(turn, call_place, approval, arguments)
 
     def stop(self) -> None:
         """Stop the pending answer and keep its text."""

@@ -46,8 +46,8 @@ class TurnList(QObject):
         branch_requested: The user wants to continue the conversation after a turn.
         prompt_chosen: The user selected another version of a turn's prompt (its index).
         answer_chosen: The user selected another answer of a turn (its index).
-        call_decided: The user decided about a call of a turn's answer (index, `Approval`,
-            arguments).
+        call_decided: The user decided about a call of a turn's answer (index of the turn, index of
+            the call in the last round, `Approval`, arguments).
         refreshed: The shown messages or their places have changed.
     """
 
@@ -60,7 +60,7 @@ class TurnList(QObject):
     branch_requested = Signal(int)
     prompt_chosen = Signal(int, int)
     answer_chosen = Signal(int, int)
-    call_decided = Signal(int, object, str)
+    call_decided = Signal(int, int, object, str)
     refreshed = Signal()
 
     def __init__(self, view: ConversationView, state: ChatState, appearance: Appearance) -> None:

@@ -62,6 +62,10 @@
         <translation>Nur Antworten des Gesprächs lassen sich fortsetzen.</translation>
     </message>
     <message>
+        <source>The model is writing a tool call…</source>
+        <translation>Das Modell schreibt einen Werkzeugaufruf …</translation>
+    </message>
+    <message>
         <source>No text.</source>
         <translation>Kein Text.</translation>
     </message>

@@ -61,7 +61,8 @@ class AnswerMessage(MessageWidget):
         version_chosen: The user selected another answer to the prompt (its index).
         token_hovered: The mouse is on a token (its index); −1 for none.
         token_pressed: A token was clicked (its index).
-        call_decided: The user decided about a call (an `Approval` and the arguments).
+        call_decided: The user decided about a call of the last round (its index, an `Approval`
+            and the arguments).
     """
 
     regenerate_requested = Signal()
@@ -71,7 +72,7 @@ class AnswerMessage(MessageWidget):
     version_chosen = Signal(int)
     token_hovered = Signal(int)
     token_pressed = Signal(int)
-    call_decided = Signal(object, str)
+    call_decided = Signal(int, object, str)
 
     def __init__(
         self,
@@ -229,7 +230,11 @@ class AnswerMessage(MessageWidget):
         self._show_behind()
         self._announcer.feed(added)
         has_words = any(view.has_words for view in self._views)
-        is_empty = not self.content.num_chars and not self.content.is_finished
+        is_writing = not self.content.is_finished
+        is_calling = is_writing and bool(self.content.calls)
+        if is_calling:
+            self._waiting.setText(self.tr("The model is writing a tool call…"))
+        is_empty = is_writing and (not self.content.num_chars or is_calling)
         self._waiting.setVisible(not has_words if is_ended else is_empty)
         if is_ended:
             self._show_end()

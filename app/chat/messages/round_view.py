@@ -36,10 +36,10 @@ class RoundView(QWidget):
         form: Asks about one of the calls, in place of its card; None if nothing is asked.
 
     Signals:
-        decided: The user decided about a call (an `Approval` and the arguments).
+        decided: The user decided about a call (its index, an `Approval` and the arguments).
     """
 
-    decided = Signal(object, str)
+    decided = Signal(int, object, str)
 
     def __init__(
         self,
@@ -169,7 +169,8 @@ class RoundView(QWidget):
         if question is not None:
             call = self.round.calls[question.place]
             self.form = ApprovalForm(question, call, self._appearance)
-            self.form.decided.connect(self.decided)
+            place = question.place
+            self.form.decided.connect(lambda *decision: self.decided.emit(place, *decision))
             self._column.insertWidget(self._column.indexOf(self.cards[question.place]), self.form)
             self.form.show()
             self.form.tell()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +12,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.messages import approval_form
 from app.chat.messages.approval_form import ApprovalForm
 from app.state.chat import ChatPhase
 from app.window.main_window import MainWindow
+from medusa_core.api import FileKind, History, open_conversation
+from medusa_core.chats.history.exchange.export import export
 from medusa_core.chats.rounds import Approval, CallState, ToolResult
 from medusa_core.messages import Generate, Role, ToolCallFormat
 from medusa_core.tools.results import RunningCall, text_result
@@ -352,5 +358,121 @@ def test_a_stored_state_precedes_what_it_says(qtbot: QtBot, open_with_tools: Ope
     qtbot.waitUntil(lambda: stored() == [CallState.DONE])
     qtbot.waitUntil(lambda: len(history.messages(name)) == 3)
     engine.gate.set()
+    window.chat.stop()
+    wait_idle(qtbot, window)
+
+
+@pytest.mark.parametrize("moment", ["waits", "runs"])
+def test_a_killed_window_loses_no_call_and_repeats_none(tmp_path: Path, moment: str) -> None:
+    """Kill -9 while a call waits for the user, and while it runs."""
+    command = [sys.executable, "-m", "tests.support.window.calling_child", str(tmp_path), moment]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    with child.stdout as facts:
+        assert facts.readline().strip() == moment
+        child.kill()
+    child.wait()
+    ran = tmp_path / "ran"
+    assert (ran.read_text().splitlines() if ran.exists() else []) == (
+        ['{"expression": "6*7"}'] if moment == "runs" else []
+    )
+    history = History(tmp_path / "history.db")
+    (info,) = history.conversations()
+    (turn,) = open_conversation(history, info.id).turns
+    (call,) = turn.answer.last.calls
+    assert call.state.value == {"waits": "requested", "runs": "interrupted"}[moment]
+    assert (call.call.name, turn.prompt.text) == ("calculate", "How much?")
+    assert turn.answer.last.content.answer == "", "the text of the call isn't shown"
+    assert turn.answer.lacks_next_round == (moment == "runs")
+    history.close()
+
+
+def test_an_interrupted_call_is_told_to_the_model_when_the_answer_goes_on(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM, toolbox=SlowToolbox)
+    send(window, "How much?")
+    form_of(qtbot, window).once_button.click()
+    window.chat.stop()
+    wait_idle(qtbot, window)
+    engine.script = replace(engine.script, answer="I don't know.")
+    row = window.chat.answers[-1].row
+    assert not row.continue_button.isHidden()
+    row.continue_button.click()
+    wait_idle(qtbot, window)
+    assert "interrupted" in engine.of_kind(Generate)[-1].messages[-1].text
+    assert len(window.chat.answers) == 1
+    assert window.chat.answers[-1].view.toPlainText() == "I don't know."
+    assert window.chat.answers[-1].row.continue_button.isHidden()
+
+
+def test_an_answer_with_calls_is_regenerated_branched_and_exported(
+    qtbot: QtBot, open_with_tools: OpenWithTools, tmp_path: Path
+) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    engine.script = replace(engine.script, answer="It is 42.")
+    form.conversation_button.click()
+    wait_idle(qtbot, window)
+    engine.script = replace(engine.script, answer="Also 42.")
+    window.chat.answers[-1].row.regenerate_button.click()
+    wait_idle(qtbot, window)
+    assert window.chat.answers[-1].row.versions.text == "2/2"
+    assert len(window.chat.answers[-1].rounds) == 1, "the other version has two"
+    window.chat.choose_answer(0, 0)
+    assert [len(window.chat.answers[-1].rounds), *states(window)] == [2, "done"]
+    send(window, "Thanks")
+    wait_idle(qtbot, window)
+    roles = [message.role for message in engine.of_kind(Generate)[-1].messages]
+    assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT, Role.USER]
+    assert window.history is not None
+    history, name = window.history.history, window.chat.conversation.session_id
+    path = tmp_path / "chat.md"
+    export(history, path, FileKind.MARKDOWN, (name,))
+    text = path.read_text()
+    assert "calculate" in text
+    assert "It is 42." in text
+    window.chat.edit(0, "How much is it?")
+    wait_idle(qtbot, window)
+    assert len(window.chat.answers) == 1
+
+
+def test_a_queued_prompt_is_sent_after_the_calls(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    send(window, "And then?")
+    assert window.chat.state.queued is not None
+    engine.script = replace(engine.script, answer="It is 42.")
+    form.once_button.click()
+    qtbot.waitUntil(lambda: len(window.chat.answers) == 2 and not window.chat.is_busy)
+    assert window.chat.state.queued is None
+    assert engine.of_kind(Generate)[-1].messages[-1].text == "And then?"
+
+
+def test_a_waiting_call_is_announced_and_reached_by_keys(
+    qtbot: QtBot, open_with_tools: OpenWithTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(approval_form, "announce", lambda _w, words, **_: said.append(words))
+    window, _ = open_with_tools(SUM)
+    notified: list[str] = []
+    monkeypatch.setattr(window.notices.notifier, "notify", lambda one: notified.append(one.title))
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    assert ["Calculator" in words and "6*7" in words for words in said] == [True]
+    assert notified == ["A tool call waits for you"]
+    form.edit.setFocus()
+    reached = [form.edit]
+    for _ in range(4):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        reached.append(QApplication.focusWidget())
+    buttons = [form.once_button, form.conversation_button, form.always_button, form.deny_button]
+    assert reached == [form.edit, *buttons]
+    QTest.keyClick(form.deny_button, Qt.Key.Key_Space)
+    assert states(window)[0] == "denied"
     window.chat.stop()
     wait_idle(qtbot, window)
