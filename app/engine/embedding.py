@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.engine.bridge import EngineBridge
+from app.i18n.words import QT_TRANSLATE_NOOP
 from medusa_core.chats.conversation import new_id
 from medusa_core.errors import Cancelled, EngineError, ModelError
 from medusa_core.messages import Embed, Embedded, Event, Failed, Purpose
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _SESSION = "documents"
 _LOOK_S = 0.1
+_TOO_LONG = QT_TRANSLATE_NOOP("Engine", "The embedding model takes too long.")
+_STOPPED = QT_TRANSLATE_NOOP("Engine", "The engine has stopped.")
 
 
 class EngineEmbedding:
@@ -74,7 +77,7 @@ class EngineEmbedding:
                     continue
                 future.cancel()
                 if is_late:
-                    raise ModelError("The embedding model takes too long.") from None
+                    raise ModelError(_TOO_LONG) from None
                 raise Cancelled("Embedding was stopped.") from None
             return np.frombuffer(embedded.vectors, np.float32).reshape(-1, embedded.width)
 
@@ -95,7 +98,7 @@ class EngineEmbedding:
         command = Embed(_SESSION, new_id(), self._model_dir, tuple(texts), purpose=purpose)
         request = self._bridge.ask(command, take)
         if request.is_done:
-            raise EngineError("The engine has stopped.")
+            raise EngineError(_STOPPED)
         try:
             return await ended
         finally:

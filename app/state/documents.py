@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.engine.bridge import EngineBridge
 from app.engine.embedding import EngineEmbedding
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.tasks import Tasks
 from medusa_core.errors import Cancelled, EngineError, MedusaError
 
@@ -34,6 +35,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MOST_RETRIEVAL_S = 60.0
+_TOO_LONG = (
+    QT_TRANSLATE_NOOP("Engine", "Searching the documents takes too long."),
+    QT_TRANSLATE_NOOP("Engine", "Detach them, or try it again."),
+)
 
 
 class PendingRetrieval:
@@ -260,9 +265,7 @@ class DocumentsState(QObject):
         except MedusaError as error:
             result = error
         except TimeoutError:
-            result = EngineError(
-                "Searching the documents takes too long.", "Detach them, or try it again."
-            )
+            result = EngineError(*_TOO_LONG)
         pending.end(result)
 
     def _embedding(self, is_stopped: Callable[[], bool]) -> EngineEmbedding | None:

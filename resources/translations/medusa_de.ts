@@ -1572,7 +1572,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Read what is new or has changed.</source>
-        <translation>Liest, was neu oder geändert ist.</translation>
+        <translation>Lesen, was neu oder geändert ist.</translation>
     </message>
     <message>
         <source>Stop</source>
@@ -7925,6 +7925,22 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <source>{0:g} GiB of memory is less than nothing.</source>
         <translation>{0:g} GiB Speicher sind weniger als nichts.</translation>
     </message>
+    <message>
+        <source>The embedding model takes too long.</source>
+        <translation>Das Embedding-Modell braucht zu lange.</translation>
+    </message>
+    <message>
+        <source>The engine has stopped.</source>
+        <translation>Die Engine wurde beendet.</translation>
+    </message>
+    <message>
+        <source>Searching the documents takes too long.</source>
+        <translation>Die Suche in den Dokumenten dauert zu lange.</translation>
+    </message>
+    <message>
+        <source>Detach them, or try it again.</source>
+        <translation>Lösen Sie sie vom Chat, oder versuchen Sie es noch einmal.</translation>
+    </message>
 </context>
 <context>
     <name>EquilibriumPanel</name>
@@ -10458,7 +10474,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Show what the model read, where it is, and how it ranked</source>
-        <translation>Zeigt, was das Modell gelesen hat, wo es steht und welchen Rang es hatte</translation>
+        <translation>Zeigen, was das Modell gelesen hat, wo es steht und welchen Rang es hatte</translation>
     </message>
 </context>
 <context>
