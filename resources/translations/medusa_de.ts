@@ -63,7 +63,7 @@
     </message>
     <message>
         <source>The model is writing a tool call…</source>
-        <translation>Das Modell schreibt einen Werkzeugaufruf …</translation>
+        <translation>Das Modell schreibt einen Werkzeugaufruf…</translation>
     </message>
     <message>
         <source>No text.</source>
