@@ -259,12 +259,18 @@ class ChatController(QObject):
             arguments: Its arguments, which may have been edited.
         """
         turn = self.conversation.turns[place]
+        question = self.calls.question(turn)
+        if question is None or question.place != call_place:
+            return
         if not self.calls.is_waiting(turn):
-            if not self._may_ask() or self.calls.question(turn) is None:
+            if not self._may_ask():
                 return
             turn.answer.is_running = True
             self.errors.dismiss(ErrorTopic.ANSWER)
-            self.calls.take_up(self._run(turn))
+            run = self._run(turn)
+            if question.tool is not None and question.tool not in run.tools:
+                run.tools = (*run.tools, question.tool)
+            self.calls.take_up(run)
         self.calls.decide(turn, call_place, approval, arguments)
 
     def stop(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QTextOption
+from PySide6.QtGui import QMouseEvent, QTextOption
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
@@ -89,11 +89,11 @@ class ApprovalForm(QFrame):
         self._problem.setObjectName("approvalProblem")
         self.edit = _ArgumentsEdit(arguments_text(call.call.arguments))
         self.edit.setAccessibleName(self.tr("Arguments of the call, which you can change"))
-        self.once_button = QPushButton(self.tr("Allow once"))
+        self.once_button = _DecisionButton(self.tr("Allow once"))
         self.once_button.setObjectName("primaryButton")
-        self.conversation_button = QPushButton(self.tr("Allow in this chat"))
-        self.always_button = QPushButton("")
-        self.deny_button = QPushButton(self.tr("Deny"))
+        self.conversation_button = _DecisionButton(self.tr("Allow in this chat"))
+        self.always_button = _DecisionButton("")
+        self.deny_button = _DecisionButton(self.tr("Deny"))
         explain(self.deny_button, self.tr("The model reads that you denied it, and goes on."))
         self._column = QVBoxLayout(self)
         self._buttons = FlowLayout(appearance.scale.px(0.5))
@@ -186,6 +186,16 @@ class ApprovalForm(QFrame):
 
     def _decide(self, approval: Approval) -> None:
         self.decided.emit(approval, self._arguments() or "")
+
+
+class _DecisionButton(QPushButton):
+    """Button that ignores the second press of a double click.
+
+    After a fast call the form of the next one has its buttons at the same place.
+    """
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        event.accept()
 
 
 class _ArgumentsEdit(QPlainTextEdit):

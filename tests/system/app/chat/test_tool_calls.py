@@ -81,6 +81,12 @@ def form_of(qtbot: QtBot, window: MainWindow) -> ApprovalForm:
     return form
 
 
+def shown_question(window: MainWindow) -> ApprovalForm:
+    form = window.chat.answers[-1].rounds[-1].form
+    assert form is not None
+    return form
+
+
 def states(window: MainWindow) -> list[str]:
     rounds = window.chat.conversation.turns[-1].answer.rounds
     return [call.state.value for one in rounds for call in one.calls]
@@ -267,6 +273,54 @@ def test_a_call_that_was_left_is_denied_even_if_it_is_always_allowed(
     form.deny_button.click()
     wait_idle(qtbot, window)
     assert states(window) == ["denied"]
+
+
+CLOCK = '{"name": "date_time", "arguments": {"zone": "UTC"}}'
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_decision_about_a_left_call_reaches_no_other_call(
+    qtbot: QtBot, open_with_tools: OpenWithTools, is_there: bool
+) -> None:
+    """The tool of the first call isn't chosen any more, or isn't there."""
+    window, engine = open_with_tools(f"{CLOCK}\n{SUM}")
+    toolbox = window.chat.toolbox
+    assert toolbox is not None
+    toolbox.set_builtin("date_time", on=True)
+    window.page.settings_panel.tools.chosen.emit((ID, "builtin/date_time"))
+    send(window, "When, and how much?")
+    form_of(qtbot, window)
+    window.chat.stop()
+    wait_idle(qtbot, window)
+    window.page.settings_panel.tools.chosen.emit((ID,))
+    toolbox.set_builtin("date_time", on=is_there)
+    engine.script = Script(answer="Then not.")
+    form = shown_question(window)
+    if not is_there:
+        qtbot.waitUntil(lambda: shown_question(window).question.tool is None)
+        shown_question(window).deny_button.click()
+    else:
+        form.once_button.click()
+    form = form_of(qtbot, window)
+    assert form.question.place == 1, "the other call is asked about"
+    assert json.loads(form.edit.toPlainText()) == {"expression": "6*7"}
+    assert states(window) == ["done" if is_there else "failed", "requested"]
+    form.deny_button.click()
+    wait_idle(qtbot, window)
+
+
+def test_the_second_press_of_a_double_click_allows_no_other_call(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, _ = open_with_tools(SUM)
+    send(window, "How much?")
+    button = form_of(qtbot, window).once_button
+    # What reaches a form that has appeared under the mouse meanwhile.
+    QTest.mouseDClick(button, Qt.MouseButton.LeftButton)
+    QTest.mouseRelease(button, Qt.MouseButton.LeftButton)
+    assert states(window) == ["requested"]
+    window.chat.stop()
+    wait_idle(qtbot, window)
 
 
 def test_the_user_may_just_write_on(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
