@@ -22,15 +22,15 @@ from medusa_core.i18n import tr
 MOST_CHARS = 8_000_000
 _HTML = frozenset({"html", "htm", "xhtml"})
 _MARKDOWN = frozenset({"md", "markdown", "mkd", "qmd", "rmd"})
-_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*(?:[ \t]#+[ \t]*)?$")
+_ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _PARAGRAPH = re.compile(r" {0,3}[^\s>#|`~-]")  # a line that an underline may make a heading
 _MOST_HEADING_CHARS = 120
 
 
-def sections_of(name: str, file: BinaryIO) -> list[Section]:
-    """Return the sections of a file.
+def sections_of(name: str, file: BinaryIO) -> Iterator[Section]:
+    """Yield the sections of a file.
 
     Args:
         name: Its name.
@@ -44,19 +44,16 @@ def sections_of(name: str, file: BinaryIO) -> list[Section]:
     file.seek(0)
     suffix = suffix_of(name)
     if begin.startswith(b"%PDF") or suffix == "pdf":
-        sections = [
-            Section(clean(page), tr("p. {0}", number), is_page=True)
-            for number, page in enumerate(pages_of_pdf(file, MOST_CHARS), 1)
-        ]
+        for number, page in enumerate(pages_of_pdf(file, MOST_CHARS), 1):
+            yield Section(clean(page), tr("p. {0}", number), is_page=True)
     elif begin.startswith(b"PK") and suffix == "docx":
-        sections = list(_by_styles(read_docx(file, MOST_CHARS)))
+        yield from _by_styles(read_docx(file, MOST_CHARS))
     elif suffix in _HTML:
-        page = read_html(_checked(decode_page(_text_bytes(file))))
-        sections = list(by_headings(clean(page.text), clean(page.title)))
+        html = read_html(_checked(decode_page(_text_bytes(file))))
+        yield from by_headings(clean(html.text), clean(html.title))
     else:
         text = clean(_checked(decoded(_text_bytes(file))))
-        sections = list(by_headings(text)) if suffix in _MARKDOWN else [Section(text)]
-    return sections
+        yield from by_headings(text) if suffix in _MARKDOWN else [Section(text)]
 
 
 def by_headings(text: str, title: str = "") -> Iterator[Section]:
@@ -78,7 +75,7 @@ def by_headings(text: str, title: str = "") -> Iterator[Section]:
         elif mark:
             fence = mark[1]
         elif found := _ATX.match(line):
-            level, heading = len(found[1]), found[2]
+            level, heading = len(found[1]), _without_hashes(line[found.end() :])
         elif lines and (found := _SETEXT.match(line)) and _is_underlined(lines):
             level, heading = (1 if found[1][0] == "=" else 2), lines.pop().strip()
             line = f"{'#' * level} {heading}"
@@ -90,6 +87,13 @@ def by_headings(text: str, title: str = "") -> Iterator[Section]:
             lines, first_line = [], number
         lines.append(line)
     yield Section("\n".join(lines), place, place, first_line)
+
+
+def _without_hashes(heading: str) -> str:
+    """Return a heading without the hashes that may end it."""
+    heading = heading.strip()
+    words = heading.rstrip("#")
+    return words.rstrip() if not words or words[-1] in " \t" else heading
 
 
 def _is_underlined(lines: list[str]) -> bool:

@@ -103,6 +103,16 @@ def test_long_sections_are_divided_at_paragraphs_and_lines() -> None:
     assert joined.place == "A › B"
 
 
+def test_headings_of_any_form_take_linear_time() -> None:
+    long = " " * 200_000
+    headings = {"# a": "a", "## C# ": "C#", "# a ##": "a", "#": "", f"# a{long}#{long}b": None}
+    for line, heading in headings.items():
+        *_, last = by_headings(f"{line}\ntext")
+        if heading is not None:
+            assert last.place == heading
+    assert [section.place for section in by_headings("#no\n#hashtag")] == [""]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab #`~-=.\n\t今é", max_size=4000))
 def test_no_text_is_lost_and_no_chunk_is_long(text: str) -> None:
