@@ -4,7 +4,8 @@
 
 Every task offers the same eight tools; three tasks need none, two need two calls in sequence. A
 task is right if exactly the expected calls are made, in order, each with right arguments. Calls run
-at once, with fixed results. Answers are greedy, so those with drafts must equal those without.
+at once, with fixed results. An answer that is JSON is a wrong call of a tool that nobody offered.
+Answers are greedy, so those with drafts must equal those without.
 """
 
 from __future__ import annotations
@@ -398,7 +399,8 @@ def _judge(run: Run, task: Task) -> None:
         if name != expected.tool or not isinstance(values, dict) or not expected.check(values):
             break
         run.num_right += 1
-    run.is_right = run.num_right == len(task.calls) == len(run.calls)
+    is_json = run.answer.lstrip().startswith(("{", "```json"))
+    run.is_right = run.num_right == len(task.calls) == len(run.calls) and not is_json
 
 
 def figures(runs: Sequence[Run]) -> dict[str, float]:

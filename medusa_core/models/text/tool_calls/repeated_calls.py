@@ -2,7 +2,7 @@
 
 Small models (measured: Qwen2.5-Coder 0.5B and 1.5B) write the same call again and again once a
 prompt offers tools. They answer if the results are quoted in the user's message and no tools are
-offered.
+offered. Without the last sentence they explain how to get such results by a program.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from medusa_core.chats.rounds import is_same_call
 from medusa_core.messages import ChatMessage, Role, ToolCall, as_content
+
+_LAST = "\n\nAnswer from these results, in full sentences."
 
 
 class _Call(NamedTuple):
@@ -54,7 +56,7 @@ def with_quoted_results(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, .
         f"\n\n{call.name} {call.arguments or '{}'} returned:\n{result.rstrip()}"
         for call, result in found
     )
-    prompt = messages[start]._replace(content=messages[start].content + as_content(quoted))
+    prompt = messages[start]._replace(content=messages[start].content + as_content(quoted + _LAST))
     return (*messages[:start], prompt, *begun)
 
 

@@ -27,6 +27,7 @@ def test_results_of_repeated_calls_are_quoted_once() -> None:
     assert found[2].role is Role.USER
     assert found[2].text == (
         'What time is it?\n\nclock {} returned:\n11:00\n\nclock {"zone": "Bern"} returned:\n12:00'
+        "\n\nAnswer from these results, in full sentences."
     )
     begun = ChatMessage(Role.ASSISTANT, "It is", (1, 2))
     assert with_quoted_results((*EARLIER, ASK, *first, *bern, *again, begun)) == (*found, begun)
