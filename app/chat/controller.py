@@ -640,9 +640,13 @@ class ChatController(QObject):
 
 
 def _is_taken_back(turn: Turn, done: GenerationDone) -> bool:
-    """Whether an answer without text is removed, because its prompt has others."""
-    is_single = len(turn.answer.rounds) == 1 and not turn.answer.last.calls
-    return not done.text and is_single and len(turn.prompt.answers) > 1
+    """Whether an answer without text is removed: its prompt has others, with all else of it."""
+    others = [one for one in turn.prompt.answers if one is not turn.answer]
+    if done.text or turn.answer.last.calls or not others:
+        return False
+    before = turn.answer.rounds[:-1]
+    shared = {one.id for other in others for one in other.rounds}
+    return not before or before[-1].id in shared
 
 
 def _sign(answer: Answer, choice: ModelChoice) -> bool:

@@ -229,7 +229,7 @@ class AnswerMessage(MessageWidget):
         self._speaker.setText(self.answer.model)
         self._show_behind()
         self._announcer.feed(added)
-        has_words = any(view.has_words for view in self._views)
+        has_words = self._views[-1].has_words
         is_writing = not self.content.is_finished
         is_calling = is_writing and bool(self.content.calls)
         if is_calling:

@@ -12,6 +12,7 @@ from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
     ModelLoaded,
+    Role,
     ToolCallFormat,
 )
 from medusa_core.models.text.answer_grammar import (
@@ -88,8 +89,11 @@ def chat_form(
     if settings.json_schema:
         check_json_schema(settings.json_schema)
     grammar = answer_grammar(rules)
-    if len(grammar) > MAX_GRAMMAR_CHARS and not settings.json_schema:
-        grammar = ""  # calls are then as the model writes them, and checked when they run
+    # Without a grammar calls are as the model writes them, and checked when they run. What is
+    # continued may have been written without tools, and violate it.
+    is_continued = bool(messages) and messages[-1].role is Role.ASSISTANT
+    if not settings.json_schema and (is_continued or len(grammar) > MAX_GRAMMAR_CHARS):
+        grammar = ""
     return ChatForm(described, offered, grammar, form)
 
 

@@ -22,6 +22,7 @@ from app.window.main_window import MainWindow
 from medusa_core.api import FileKind, History, open_conversation
 from medusa_core.chats.history.exchange.export import export
 from medusa_core.chats.rounds import Approval, CallState, ToolResult
+from medusa_core.loading.state import Phase
 from medusa_core.messages import Generate, Role, ToolCallFormat
 from medusa_core.tools.results import RunningCall, text_result
 from medusa_core.tools.toolbox import OfferedTool, Toolbox
@@ -530,3 +531,40 @@ def test_a_waiting_call_is_announced_and_reached_by_keys(
     assert states(window)[0] == "denied"
     window.chat.stop()
     wait_idle(qtbot, window)
+
+
+def test_a_prompt_with_tools_waits_for_the_model(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    """How it writes calls is known once it is loaded."""
+    window, engine = open_with_tools(SUM)
+    window.loaded_model.sleep()
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
+    send(window, "How much?")
+    assert not engine.of_kind(Generate)
+    window.chat.stop()
+    assert not window.chat.is_busy
+    assert window.page.composer.edit.toPlainText() == "How much?", "it isn't lost"
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.READY)
+    window.loaded_model.sleep()
+    qtbot.waitUntil(lambda: window.loaded_model.status.phase is Phase.ASLEEP)
+    QTest.keyClick(window.page.composer.edit, Qt.Key.Key_Return)
+    form = form_of(qtbot, window)
+    (request,) = engine.of_kind(Generate)
+    assert len(request.tools) == 1
+    form.deny_button.click()
+    window.chat.stop()
+    wait_idle(qtbot, window)
+
+
+def test_a_round_without_a_word_says_so(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    engine.script = replace(engine.script, answer="")
+    form.once_button.click()
+    wait_idle(qtbot, window)
+    answer = window.chat.answers[-1]
+    assert [len(answer.rounds), *states(window)] == [2, "done"]
+    assert not answer._waiting.isHidden()
+    assert "without a word" in answer._waiting.text()

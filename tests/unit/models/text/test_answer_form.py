@@ -1,0 +1,78 @@
+"""Prompts of the chat with tools, in the form of the loaded model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.errors import GrammarError
+from medusa_core.messages import (
+    DESCRIBED_JSON,
+    ChatMessage,
+    GenerateSettings,
+    ModelLoaded,
+    Role,
+    ToolCallFormat,
+)
+from medusa_core.models.text.answer_form import chat_form
+from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
+from tests.support.window.fakes import PLAN
+
+TOOLS = (json.dumps({"name": "add", "description": "Adds.", "parameters": {"type": "object"}}),)
+ASK = ChatMessage(Role.USER, "2 + 2?")
+FACTS = ModelLoaded(
+    *("", "", "Fake", 1, 0, 64, 100, "float32", "fp32", PLAN, "cpu", (), (), (), 0.1),
+    tool_calls=ToolCallFormat(),
+)
+SETTINGS = GenerateSettings()
+
+
+def test_without_tools_nothing_changes() -> None:
+    assert chat_form(FACTS, SETTINGS, (ASK,), ()) == ((ASK,), (), "", None)
+
+
+def test_a_template_that_knows_tools_gets_them() -> None:
+    facts = replace(FACTS, special_tokens=((7, "<call>"), (8, "<s>")))
+    shape = ToolCallFormat(section_open="<call>")
+    form = chat_form(replace(facts, tool_calls=shape), SETTINGS, (ASK,), TOOLS)
+    assert (form.messages, form.tools) == ((ASK,), TOOLS)
+    assert "add" in form.grammar
+    assert form.calls == (shape, TOOLS, ((7, "<call>"),))
+
+
+def test_other_templates_get_a_description() -> None:
+    form = chat_form(replace(FACTS, tool_calls=DESCRIBED_JSON), SETTINGS, (ASK,), TOOLS)
+    assert form.tools == ()
+    assert form.messages[0].role is Role.SYSTEM
+    assert TOOLS[0] in form.messages[0].text
+    assert form.grammar
+
+
+def test_another_machine_gets_no_grammar() -> None:
+    facts = replace(FACTS, tool_calls=DESCRIBED_JSON, place="there")
+    form = chat_form(facts, SETTINGS, (ASK,), TOOLS)
+    assert (form.grammar, form.tools) == ("", ())
+    assert form.calls is not None
+    schema = replace(SETTINGS, json_schema='{"type": "object"}')
+    assert chat_form(facts, schema, (ASK,), ()).grammar == ""
+
+
+def test_what_may_violate_a_grammar_has_none() -> None:
+    given = ChatMessage(Role.ASSISTANT, '{"name": "other"')
+    assert chat_form(FACTS, SETTINGS, (ASK, given), TOOLS).grammar == ""
+    huge = {"type": "object", "properties": {"x" * MAX_GRAMMAR_CHARS: {}}}
+    tools = (json.dumps({"name": "add", "description": "", "parameters": huge}),)
+    form = chat_form(FACTS, SETTINGS, (ASK,), tools)
+    assert (form.grammar, form.tools) == ("", tools)
+
+
+def test_a_schema_is_enforced_with_and_without_tools() -> None:
+    schema = replace(SETTINGS, json_schema='{"type": "integer"}')
+    plain, tools = (chat_form(FACTS, schema, (ASK,), one).grammar for one in ((), TOOLS))
+    assert "integer" in plain
+    assert "integer" in tools
+    assert "add" in tools
+    with pytest.raises(GrammarError):
+        chat_form(FACTS, replace(SETTINGS, json_schema="{"), (ASK,), ())
