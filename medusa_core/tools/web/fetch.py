@@ -78,7 +78,8 @@ def fetch(
             raise ValueError(f"{address.site} can't be reached: {_reason(error)}") from error
         finally:
             connection.close()
-        address = redirected(address, location)
+        # Headers are bytes that `http.client` reads as Latin-1; addresses in them are UTF-8.
+        address = redirected(address, location.encode("latin-1").decode("utf-8", "replace"))
     raise ValueError(f"the page redirects more than {_MOST_REDIRECTS} times")
 
 

@@ -78,6 +78,11 @@ def test_redirects_carry_no_cookies_and_their_number_is_bounded() -> None:
     assert not any("cookie" in request.lower() for request in site.requests)
 
 
+def test_a_redirect_to_other_letters_is_followed() -> None:
+    routes = {"/": reply(status=302, Location="/tée"), "/t%C3%A9e": reply(b"here")}
+    assert fetched(routes).data == b"here"
+
+
 def test_the_proxy_of_the_system_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with web_site({}) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
