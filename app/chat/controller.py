@@ -410,6 +410,9 @@ class ChatController(QObject):
             if result.problem is not None:
                 words = self.tr("The documents were searched by words alone: {0}")
                 self._page.conversation.add(Notice(words.format(error_text(result.problem))))
+            if result.is_empty:
+                words = self.tr("No passage of the documents was read for this message.")
+                self._page.conversation.add(Notice(words))
         self._show_status(turn, self._waiting_words)
         self._request(run)
 

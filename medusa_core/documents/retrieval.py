@@ -61,12 +61,19 @@ class Retrieved:
         is_whole: Whether the conversation has all text of the collections with them.
         used_vectors: Whether vectors were searched.
         problem: Why the embedding model failed; None if it didn't, or none is chosen.
+        has_known: Whether passages that the conversation has already were found, too.
     """
 
     passages: tuple[PassagePart, ...] = ()
     is_whole: bool = False
     used_vectors: bool = False
     problem: MedusaError | None = None
+    has_known: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model reads nothing of the documents for the prompt."""
+        return not self.passages and not self.has_known
 
 
 def retrieve(
@@ -100,15 +107,19 @@ def retrieve(
     if whole is not None:
         new = _new(whole, known)
         if _num_tokens(new) <= room.whole:
-            return Retrieved(_numbered(new, first_number), is_whole=True)
+            has_known = len(new) < len(whole)
+            return Retrieved(_numbered(new, first_number), True, has_known=has_known)
     found, problem = _search(collections, ids, _query(questions), embed)
     passages, left = [], room.found
-    for one in _new(found.passages, known):
+    new = _new(found.passages, known)
+    has_known = len(new) < len(found.passages)
+    for one in new:
         left -= _num_tokens([one])
         if left < 0:
             break
         passages.append(one)
-    return Retrieved(_numbered(passages, first_number), False, found.used_vectors, problem)
+    parts = _numbered(passages, first_number)
+    return Retrieved(parts, False, found.used_vectors, problem, has_known)
 
 
 def _query(questions: Sequence[str]) -> str:

@@ -761,6 +761,10 @@
         <translation>Die Dokumente wurden nur nach Wörtern durchsucht: {0}</translation>
     </message>
     <message>
+        <source>No passage of the documents was read for this message.</source>
+        <translation>Für diese Nachricht wurde keine Textstelle der Dokumente gelesen.</translation>
+    </message>
+    <message>
         <source>Thinking…</source>
         <translation>Denkt nach…</translation>
     </message>

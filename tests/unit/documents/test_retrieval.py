@@ -57,6 +57,8 @@ def test_a_text_that_fits_is_read_once_and_what_is_new_later(
     again = retrieve(collections, [one], ["Who claps?"], first.passages, ROOMY)
     assert again.is_whole
     assert again.passages == ()
+    assert again.has_known
+    assert not again.is_empty
     two = indexed(collections, tmp_path, c="Cranes dance.")
     more = retrieve(collections, [one, two], ["Who dances?"], first.passages, ROOMY, None, 3)
     assert [(p.number, p.document) for p in more.passages] == [(3, "c.txt")]
@@ -79,6 +81,10 @@ def test_of_a_long_text_found_passages_are_read_that_are_not_there_yet(
     assert [p.document for p in short.passages] == ["b.txt"]
     alone = retrieve(collections, [one], ["Tell me about storks", "And why is that so?"], (), TIGHT)
     assert alone.passages == ()
+    assert alone.is_empty
+    both = retrieve(collections, [one], question, first.passages, TIGHT)
+    assert both.passages == ()
+    assert not both.is_empty, "the model reads them already"
 
 
 def test_passages_stay_within_their_room(collections: Collections, tmp_path: Path) -> None:

@@ -276,3 +276,21 @@ def test_passages_that_are_found_later_are_shown_and_cited(
         assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)
 
     run(work)
+
+
+def test_it_is_said_when_nothing_of_the_documents_is_read(
+    run: Run, open_documents: OpenDocuments, tmp_path: Path
+) -> None:
+    collections = Collections(tmp_path / "data" / "documents")
+    empty = collections.create("Empty").id
+    collections.close()
+
+    async def work() -> None:
+        window, engine = await open_documents()
+        window.chat.state.attach_collection(empty, True)
+        await ask(window, "Who waits?")
+        assert prompts_of(engine) == ["Who waits?"]
+        notices = [one.text for one in window.page.conversation.messages if isinstance(one, Notice)]
+        assert notices == ["No passage of the documents was read for this message."]
+
+    run(work)
