@@ -344,11 +344,15 @@ class MainWindow(QMainWindow):
         self.error_actions.restart_requested.connect(self.restart)
         self.notices.notifier.clicked.connect(self.come_to_front)
         for asker in (page.empty, page.header, self.first_model):
-            asker.models_requested.connect(lambda: self.pages.open("models"))
+            asker.models_requested.connect(self._open_models)
         page.header.gguf_requested.connect(lambda: ask_for_gguf(self, models))
         page.composer.model_attached.connect(partial(offer_to_load, self, models))
         page.settings_panel.measure.requested.connect(self.loaded_model.measure_again)
         page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
+
+    def _open_models(self) -> None:
+        """Open the model manager."""
+        self.pages.open("models")
 
     def _focus_message(self) -> None:
         """Focus the composer after loading, unless another text field has the focus."""
