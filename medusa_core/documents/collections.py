@@ -259,10 +259,17 @@ def _resolved(path: Path) -> str:
     """Return an absolute path without links.
 
     Raises:
-        RequestError: It doesn't exist.
+        RequestError: It doesn't exist, or its name isn't valid text.
     """
     try:
-        return str(path.expanduser().resolve(strict=True))
+        resolved = str(path.expanduser().resolve(strict=True))
+        resolved.encode()  # Python decodes other bytes than UTF-8 as surrogates
+        return resolved
+    except UnicodeEncodeError as error:
+        shown = str(path).encode("utf-8", "replace").decode()
+        raise RequestError(
+            tr("{0} can't be added: its name isn't valid text.", shown), "Rename it."
+        ) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise RequestError(
             tr("{0} can't be added: there is no such file or folder.", path),

@@ -104,7 +104,9 @@ def _read_changed(
         if isinstance(result, AttachmentError):
             is_skipped = bool(result.data.get("is_skipped"))
             state = DocumentState.SKIPPED if is_skipped else DocumentState.FAILED
-            store.replace_document(collection_id, file, _READER, state=state, reason=result.message)
+            # A file that couldn't be opened is tried again by the next update.
+            reader = 0 if result.data.get("is_transient") else _READER
+            store.replace_document(collection_id, file, reader, state=state, reason=result.message)
         elif result.chunks is None:
             store.touch_document(collection_id, file)
         else:

@@ -16,7 +16,9 @@ _MODULE = "medusa_core.documents.worker"
 _MOST_LINE_CHARS = 12 * MOST_CHARS  # JSON escapes a character outside the BMP as 12
 _MOST_FILES = 500  # of a process, since parsers may leak memory
 _ERRORS = WorkerErrors(
-    start=lambda error: AttachmentError(tr("No process can be started to read it: {0}.", error)),
+    start=lambda error: AttachmentError(
+        tr("No process can be started to read it: {0}.", error), is_transient=True
+    ),
     memory=lambda: AttachmentError("It takes too much memory to read."),
     time=lambda _: AttachmentError("It takes too long to read."),
     end=lambda: AttachmentError("It broke the process that reads it."),
@@ -62,7 +64,9 @@ class DocumentReader:
         answer = self._started().request({"path": path, "digest": digest}, self._most_s)
         if "error" in answer:
             raise AttachmentError(
-                text_from_json(answer["error"]), is_skipped=bool(answer.get("is_skipped"))
+                text_from_json(answer["error"]),
+                is_skipped=bool(answer.get("is_skipped")),
+                is_transient=bool(answer.get("is_transient")),
             )
         if "chunks" not in answer:
             return ReadDocument(str(answer["digest"]), None)

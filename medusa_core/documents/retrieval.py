@@ -123,9 +123,13 @@ def retrieve(
 
 
 def _query(questions: Sequence[str]) -> str:
-    """Return the last question, with the one before it if it is short."""
+    """Return the last question, followed by the one before it if it is short.
+
+    Searches read the begin of a query, so that a long question mustn't come first.
+    """
     num_words = len(questions[-1].split())
-    return "\n".join(questions[-2:] if num_words <= _SHORT_WORDS else questions[-1:])
+    asked = questions[-2:] if num_words <= _SHORT_WORDS else questions[-1:]
+    return "\n".join(reversed(asked))
 
 
 def _search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -87,13 +88,21 @@ def _walk(root: str) -> Iterator[FoundFile]:
 
 def _reason_to_skip(entry: os.DirEntry[str]) -> str:
     """Return why a file or folder within a folder is skipped; empty if it isn't."""
-    if entry.is_symlink():
+    if entry.is_symlink() or _is_junction(entry):
         return tr("Links aren't followed.")
     if entry.name.startswith("."):
         return tr("Hidden files and folders aren't read.")
     if entry.name in _GENERATED and entry.is_dir(follow_symlinks=False):
         return tr("Folders of installed packages aren't read.")
     return ""
+
+
+def _is_junction(entry: os.DirEntry[str]) -> bool:
+    """Whether a folder of Windows is a junction, a link which may lead back to its own parents."""
+    if sys.platform == "win32":
+        tag = entry.stat(follow_symlinks=False).st_reparse_tag
+        return tag == stat.IO_REPARSE_TAG_MOUNT_POINT
+    return False
 
 
 def _is_text(path: str) -> bool:

@@ -48,14 +48,13 @@ class Searcher:
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
-        self._key: object = None
-        self._vectors = Vectors([], np.zeros((0, 0), np.float32))
+        self._last: tuple[object, Vectors] | None = None
 
     def search(
         self, collection_ids: Sequence[str], query: str, limit: int, embed: Embed | None
     ) -> Found:
         """Search; see `Collections.search`."""
-        query = query[:_MOST_CHARS]
+        query = _shortened(query)
         numbers = [self._store.collection(name) for name in dict.fromkeys(collection_ids)]
         words = as_query(query)
         by_words = self._by_words(numbers, words) if words and numbers else []
@@ -78,7 +77,8 @@ class Searcher:
     def _vectors_of(self, collections: Sequence[int], model: str) -> Vectors:
         """Return the vectors of those collections that were embedded by a model."""
         key = (tuple(collections), model, self._store.version())
-        if key != self._key:
+        last = self._last  # another thread may replace it
+        if last is None or last[0] != key:
             embedded = [
                 number
                 for (number,) in self._store.rows(
@@ -88,9 +88,8 @@ class Searcher:
                 )
             ]
             sql = _VECTORS.format(_places(embedded))
-            self._vectors = Vectors.of(self._store.rows(sql, *embedded))
-            self._key = key
-        return self._vectors
+            last = self._last = (key, Vectors.of(self._store.rows(sql, *embedded)))
+        return last[1]
 
     def _passages(
         self, by_words: Sequence[int], by_vectors: Sequence[int], limit: int
@@ -156,6 +155,12 @@ class Vectors:
         return [self.chunks[index] for index in best[np.argsort(-scores[best], kind="stable")]]
 
 
+def _shortened(query: str) -> str:
+    """Return begin and end of a long query: a question follows or precedes what it is about."""
+    half = _MOST_CHARS // 2
+    return query if len(query) <= _MOST_CHARS else f"{query[:half]}\n{query[-half:]}"
+
+
 def as_query(text: str) -> str:
     """Return an FTS5 query for any word of a text but function words; empty if it has none.
 
@@ -167,7 +172,10 @@ def as_query(text: str) -> str:
         parts = fold(word).split()
         terms |= dict.fromkeys(part for part in parts if len(parts) == 1 or len(part) > 1)
         terms |= dict.fromkeys(f"{first} {second}" for first, second in pairwise(parts))
-    quoted = (term.replace('"', '""') for term in list(terms)[:_MOST_WORDS])
+    half = _MOST_WORDS // 2
+    all_terms = list(terms)
+    chosen = [*all_terms[:half], *all_terms[half:][-half:]]
+    quoted = (term.replace('"', '""') for term in chosen)
     return " OR ".join(f'"{term}"' for term in quoted)
 
 

@@ -129,7 +129,7 @@ class DocumentStore:
         state: DocumentState = DocumentState.INDEXED,
         reason: str = "",
     ) -> None:
-        """Write a document in place of its former version.
+        """Write a document in place of its former version; one of a removed path isn't written.
 
         Args:
             collection_id: Id of the collection.
@@ -147,6 +147,8 @@ class DocumentStore:
         name = Path(file.path).name
         with self.transaction() as db:
             collection = self.collection(collection_id)
+            if not any(Path(file.path).is_relative_to(root) for root in self.roots(collection)):
+                return  # the path was taken out since the scan
             found = db.row(
                 "SELECT number FROM documents WHERE collection = ? AND path = ?",
                 *(collection, file.path),

@@ -34,7 +34,8 @@ def _answer(path: Path, digest: str) -> dict[str, Any]:
         skipped = bool(error.data.get("is_skipped"))
         return {"error": text_to_json(error.message), "is_skipped": skipped}
     except OSError as error:
-        return {"error": text_to_json(tr("It can't be read: {0}.", error.strerror or str(error)))}
+        reason = tr("It can't be read: {0}.", error.strerror or str(error))
+        return {"error": text_to_json(reason), "is_transient": True}
     except (MemoryError, RecursionError):
         return {"error": "It takes too much memory to read."}
     except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything

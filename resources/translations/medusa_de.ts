@@ -3886,6 +3886,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Benennen Sie sie dort um.</translation>
     </message>
     <message>
+        <source>Rename it.</source>
+        <translation>Benennen Sie es um.</translation>
+    </message>
+    <message>
         <source>Rename one of the two folders.</source>
         <translation>Benennen Sie einen der beiden Ordner um.</translation>
     </message>
@@ -7000,6 +7004,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>{0} bits</source>
         <translation>{0} Bit</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be added: its name isn&apos;t valid text.</source>
+        <translation>{0} kann nicht hinzugefügt werden: Der Name ist kein gültiger Text.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be added: there is no such file or folder.</source>

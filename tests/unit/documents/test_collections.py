@@ -217,6 +217,16 @@ def test_any_text_is_a_query_in_any_script(collections: Collections, tmp_path: P
         assert not collections.search([collection_id], query).passages, query
 
 
+def test_a_question_before_or_after_a_long_text_is_searched(
+    collections: Collections, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("Herons wait.")
+    collection_id = indexed(collections, tmp_path / "a.txt")
+    text = " ".join(f"word{number}" for number in range(2_000))
+    for query in (f"herons {text}", f"{text} herons"):
+        assert collections.search([collection_id], query).passages
+
+
 def test_the_whole_text_is_given_while_it_fits(collections: Collections, folder: Path) -> None:
     collection_id = indexed(collections, folder)
     whole = collections.whole_text([collection_id], 200)
@@ -248,6 +258,25 @@ def test_two_windows_use_the_same_collections(
     with pytest.raises(RequestError, match="was removed"):
         update(collections, collection_id)
     other.close()
+
+
+def test_files_of_a_path_that_is_taken_out_during_an_update_are_not_read(
+    collections: Collections, folder: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.txt"
+    kept.write_text("a heron that stays")
+    collection_id = collections.create("Changing").id
+    collections.add_paths(collection_id, [folder, kept])
+    removals = iter([folder])
+
+    def take_out(_progress: IndexProgress) -> None:
+        for path in removals:
+            collections.remove_path(collection_id, path)
+
+    collections.update(collection_id, take_out, lambda: False)
+    assert set(states(collections, collection_id)) == {"kept.txt"}
+    found = collections.search([collection_id], "heron").passages
+    assert [one.document for one in found] == ["kept.txt"]
 
 
 def test_an_update_can_be_stopped_and_continued(collections: Collections, folder: Path) -> None:
@@ -299,6 +328,28 @@ def test_damaged_and_hostile_files_fail_alone(collections: Collections, folder: 
     assert seen == []  # failed files are read again when they change
 
 
+def test_a_file_that_could_not_be_opened_is_read_later(
+    collections: Collections, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_reader: DocumentReader, _path: str, _digest: str) -> None:
+        raise AttachmentError("It can't be read: Permission denied.", is_transient=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DocumentReader, "read", refuse)
+        collection_id = indexed(collections, folder)
+    assert set(states(collections, collection_id).values()) == {DocumentState.FAILED}
+    update(collections, collection_id)
+    assert set(states(collections, collection_id).values()) == {DocumentState.INDEXED}
+
+
+def test_an_error_of_the_system_may_pass(tmp_path: Path) -> None:
+    reader = DocumentReader()
+    with pytest.raises(AttachmentError, match="can't be read") as raised:
+        reader.read(str(tmp_path / "missing.txt"), "")
+    assert raised.value.data["is_transient"]
+    reader.close()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 def test_a_process_that_takes_too_long_is_replaced(folder: Path, tmp_path: Path) -> None:
     reader = DocumentReader(most_s=1.0)
@@ -336,3 +387,13 @@ def test_names_and_paths_are_checked(collections: Collections, tmp_path: Path) -
     assert collections.all()[0].name == "y"
     with pytest.raises(RequestError, match="no such file"):
         collections.add_paths(collection_id, [tmp_path / "missing"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
+def test_a_folder_whose_name_is_no_text_is_refused(
+    collections: Collections, tmp_path: Path
+) -> None:
+    odd = tmp_path / os.fsdecode(b"odd-\xff")
+    odd.mkdir()
+    with pytest.raises(RequestError, match="isn't valid text"):
+        collections.add_paths(collections.create("x").id, [odd])

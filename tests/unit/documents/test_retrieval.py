@@ -79,6 +79,9 @@ def test_of_a_long_text_found_passages_are_read_that_are_not_there_yet(
     # A short question is searched with the one before it.
     short = retrieve(collections, [one], ["Tell me about storks", "And why?"], (), TIGHT)
     assert [p.document for p in short.passages] == ["b.txt"]
+    pasted = f"Tell me about storks. {'Nothing of this matters. ' * 400}"
+    after = retrieve(collections, [one], [pasted, "And herons?"], (), TIGHT)
+    assert {p.document for p in after.passages} == {"a.txt", "b.txt", "c.txt"}
     alone = retrieve(collections, [one], ["Tell me about storks", "And why is that so?"], (), TIGHT)
     assert alone.passages == ()
     assert alone.is_empty
