@@ -104,8 +104,8 @@ class CallLoop:
             conversation_id: Id of the conversation.
             host: Shows and stores calls.
             num_rounds: Number of rounds of the answer so far.
-            before: Calls of the round before; a call that repeats one gets its result without
-                running again.
+            before: Calls of the round before. One that was denied is denied again without a
+                question; others are run again, since a clock has another answer each time.
         """
         self._before = before
         self._round, self._host = round_, host
@@ -207,8 +207,8 @@ class CallLoop:
         elif tool is None:
             known = ", ".join(self._tools) or "none"
             self._fail(f"The call was not run: there is no tool {call.name!r}. Tools: {known}.")
-        elif (earlier := self._earlier(call)) is not None:
-            self._store(replace(earlier, call=call))
+        elif self._was_denied(call):
+            self._store(replace(self._call, state=CallState.DENIED))
         elif problem := arguments_problem(call.arguments, tool.tool.parameters):
             self._fail(f"The call was not run. {problem}")
         else:
@@ -221,13 +221,10 @@ class CallLoop:
             else:
                 self._run(tool, approval)
 
-    def _earlier(self, call: ToolCall) -> RoundCall | None:
-        """Return the ended call of the round before that a call repeats; None for none."""
-        ended = (CallState.DONE, CallState.FAILED, CallState.DENIED)
-        for other in self._before:
-            if other.state in ended and is_same_call(call, other.call):
-                return other
-        return None
+    def _was_denied(self, call: ToolCall) -> bool:
+        """Whether the user has denied the same call in the round before."""
+        denied = (one.call for one in self._before if one.state is CallState.DENIED)
+        return any(is_same_call(call, one) for one in denied)
 
     def _run(self, tool: OfferedTool, approval: Approval) -> None:
         """Store an approved call and run it."""

@@ -155,22 +155,23 @@ def test_arguments_that_can_be_read_in_two_ways_are_refused(arguments: str) -> N
     assert "The arguments" in arguments_problem(arguments, "{}")
 
 
-def test_a_call_that_repeats_one_of_the_round_before_has_its_result(tmp_path: Path) -> None:
+def test_a_repeated_call_runs_again_unless_it_was_denied(tmp_path: Path) -> None:
     done = ToolCall("a", "add", '{"n": 1}')
     denied, open_ = ToolCall("b", "add", '{"n":2}'), ToolCall("c", "add", '{"n": 3}')
-    result = text_result("2")
     before = (
-        RoundCall(done, CallState.DONE, Approval.ONCE, result),
+        RoundCall(done, CallState.DONE, Approval.ONCE, text_result("2")),
         RoundCall(denied, CallState.DENIED),
         RoundCall(open_, CallState.INTERRUPTED),
     )
     calls = [("add", f'{{ "n" : {n} }}') for n in (1, 2, 3)]
     case = Case(tmp_path, *calls, before=before)
     case.loop.start()
-    assert (case.states, case.toolbox.started) == (["done", "denied", "requested"], [])
-    assert case.host.asked == [2]
+    assert case.host.asked == [0], "allowed once is once"
+    case.loop.approve(Approval.CONVERSATION)
+    case.finish("3")
+    assert case.states == ["done", "denied", "running"]
     first = case.round.calls[0]
-    assert (first.call.call_id, first.result) == ("c0", result)
+    assert (first.call.call_id, first.result) == ("c0", text_result("3"))
 
 
 def test_an_approval_holds_for_the_host_of_the_edited_arguments(tmp_path: Path) -> None:

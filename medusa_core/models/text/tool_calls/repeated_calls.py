@@ -8,13 +8,14 @@ offered. Without the last sentence they explain how to get such results by a pro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from medusa_core.chats.rounds import is_same_call
 from medusa_core.messages import ChatMessage, Role, ToolCall, as_content
 
 _LAST = "\n\nAnswer from these results, in full sentences."
+_MOST_SAME = 3  # rounds of the same calls whose results differ
 
 
 class _Call(NamedTuple):
@@ -25,14 +26,19 @@ class _Call(NamedTuple):
 
     def repeats(self, other: _Call) -> bool:
         """Whether it repeats another call, which had the same result."""
-        return self.result == other.result and is_same_call(self.call, other.call)
+        return self.result == other.result and self.is_same(other)
+
+    def is_same(self, other: _Call) -> bool:
+        """Whether it has the function and arguments of another call."""
+        return is_same_call(self.call, other.call)
 
 
 def with_quoted_results(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...] | None:
     """Quote the results of calls in the last prompt if the model only repeats itself.
 
     It does if a round repeats the calls of the round before, or if two rounds repeat calls of any
-    earlier round with the same results. Reading again what has changed is no repetition.
+    earlier round, with the same results. Reading again what has changed is no repetition, such as a
+    clock or dice, unless the same calls are all of three rounds.
 
     Args:
         messages: A conversation that ends with results, or with the beginning of an answer to them.
@@ -78,6 +84,13 @@ def _is_repeating(rounds: Sequence[Sequence[_Call]]) -> bool:
     if len(rounds) < 2 or not (rounds[-1] and rounds[-2]):
         return False
     if _repeats(rounds[-1], rounds[-2]):
+        return True
+    last = rounds[-_MOST_SAME:]
+    if len(last) == _MOST_SAME and all(
+        any(call.is_same(other) for other in earlier)
+        for earlier, later in pairwise(last)
+        for call in later
+    ):
         return True
     return all(
         len(rounds) > place and _repeats(rounds[-place], list(chain.from_iterable(rounds[:-place])))

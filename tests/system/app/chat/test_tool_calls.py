@@ -186,16 +186,18 @@ def test_allowed_in_a_chat_asks_no_more_in_it(qtbot: QtBot, open_with_tools: Ope
     window.chat.stop()
 
 
-def test_a_repeated_call_gets_its_result_without_a_question(
+def test_a_repeated_call_is_asked_about_again_and_then_offered_no_tools(
     qtbot: QtBot, open_with_tools: OpenWithTools
 ) -> None:
     window, engine = open_with_tools(SUM, toolbox=SlowToolbox)
     send(window, "How much?")
-    form_of(qtbot, window).once_button.click()
     toolbox = window.chat.toolbox
     assert isinstance(toolbox, SlowToolbox)
-    assert toolbox.finish is not None
-    toolbox.finish(text_result("42"))
+    for _ in range(2):
+        form_of(qtbot, window).once_button.click()
+        assert toolbox.finish is not None
+        toolbox.finish(text_result("42"))
+        qtbot.waitUntil(lambda: window.chat.state.phase is not ChatPhase.ANSWERING)
     wait_idle(qtbot, window)
     assert states(window) == ["done", "done"]
     assert "42" in engine.of_kind(Generate)[-1].messages[-1].text

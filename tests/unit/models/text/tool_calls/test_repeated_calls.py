@@ -49,6 +49,17 @@ def test_other_parts_of_the_prompt_stay() -> None:
     assert found[0].content[:3] == ask.content
 
 
+def test_changing_results_are_quoted_after_three_rounds() -> None:
+    """Dice and clocks may be asked twice on purpose."""
+    first, second, third = (called(str(n), "{}", f"12:0{n}") for n in range(3))
+    assert with_quoted_results((ASK, *first, *second)) is None
+    found = with_quoted_results((ASK, *first, *second, *third))
+    assert found is not None
+    assert found[0].text.count(" returned:") == 3
+    other = called("o", '{"zone": "Bern"}', "11:00")
+    assert with_quoted_results((ASK, *first, *other, *second, *third)) is None
+
+
 @pytest.mark.parametrize(
     "messages",
     [
