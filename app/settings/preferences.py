@@ -276,12 +276,7 @@ class Preferences:
         effect="server",
     )
 
-    embedding_model: str = setting(
-        TextKind(r".{0,4096}"),
-        "",
-        label=QT_TRANSLATE_NOOP("Settings", "Embedding model"),
-        effect="embedding",
-    )
+    embedding_model: str = setting(TextKind(), "", effect="embedding")
 
     @property
     def drafted_model(self) -> ModelChoice:

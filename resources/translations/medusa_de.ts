@@ -12061,10 +12061,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Benachrichtigungen zeigen den Titel der Unterhaltung, den Namen des Modells oder der Datei. Andere, die Ihren Bildschirm sehen, können sie lesen.</translation>
     </message>
     <message>
-        <source>Embedding model</source>
-        <translation>Embedding-Modell</translation>
-    </message>
-    <message>
         <source>General</source>
         <translation>Allgemein</translation>
     </message>

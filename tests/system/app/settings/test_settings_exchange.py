@@ -33,7 +33,7 @@ from tests.support.window.fixtures import Open
 
 # What belongs to one computer, or isn't a choice.
 STAYS = {
-    *("model", "draft_models", "device"),
+    *("model", "draft_models", "device", "embedding_model"),
     *("has_read_hint", "has_seen_welcome", "has_declined_first_model", "seen_version"),
     "download_mb_per_s",
 }
