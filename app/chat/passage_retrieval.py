@@ -13,8 +13,9 @@ from medusa_core.messages import Overflow
 if TYPE_CHECKING:
     from app.state.documents import OnRetrieved
 
-# Before the first model is loaded, its context isn't known.
+# The context of a model that isn't loaded yet, or whose endpoint doesn't tell it.
 _LEAST_CONTEXT = 4_096
+_BYTES_PER_TOKEN = 3  # as `medusa_core.documents.retrieval` estimates
 
 
 class PassageRetrieval:
@@ -37,8 +38,12 @@ class PassageRetrieval:
         return tuple(dict.fromkeys((*inherited, *own)))
 
     def is_needed(self, conversation: Conversation, turn: Turn) -> bool:
-        """Whether a turn waits for passages: its prompt is new, and there are collections."""
-        is_new = turn.prompt.answers == [turn.answer] and turn.answer.given is None
+        """Whether a turn waits for passages: its prompt is new, and there are collections.
+
+        A prompt is new, too, if the program ended before its answer began.
+        """
+        has_answer = any(one.text for one in turn.prompt.answers if one is not turn.answer)
+        is_new = not has_answer and not turn.prompt.passages and turn.answer.given is None
         is_first_round = len(turn.answer.rounds) == 1
         has_documents = self.documents.is_available and bool(self.collections_of(conversation))
         return is_new and is_first_round and has_documents
@@ -50,7 +55,7 @@ class PassageRetrieval:
         from medusa_core.api import passage_room  # imports numpy, which takes time at start
 
         loaded = self._loaded_model.status.loaded
-        context_tokens = _LEAST_CONTEXT if loaded is None else loaded.context_tokens
+        context_tokens = (loaded.context_tokens if loaded is not None else 0) or _LEAST_CONTEXT
         read: Sequence[Turn] = conversation.turns
         if turn.answer.settings.overflow is not Overflow.STOP:
             read = _within(context_tokens, read)  # earlier ones may be left out of the prompt
@@ -65,17 +70,17 @@ class PassageRetrieval:
 
 
 def _num_bytes(turn: Turn) -> int:
-    """Return the length of a turn's prompt and answer."""
-    text = turn.prompt.message.text + turn.answer.shown_text
-    return len(text.encode("utf-8", "replace"))
+    """Return the length of a turn's prompt and answer, the results of its calls included."""
+    messages = (turn.prompt.message, *turn.answer.messages(keeps_reasoning=False))
+    return sum(len(one.text.encode("utf-8", "replace")) for one in messages)
 
 
 def _within(context_tokens: int, turns: Sequence[Turn]) -> Sequence[Turn]:
-    """Return the last turns that surely fit half of a context, the last one always."""
+    """Return the last turns that fit half of a context, which is never cut; the last one always."""
     first, num_bytes = len(turns) - 1, _num_bytes(turns[-1])
     while first > 0:
         num_bytes += _num_bytes(turns[first - 1])
-        if num_bytes > context_tokens:  # tokens have two bytes or more
+        if num_bytes > context_tokens * _BYTES_PER_TOKEN // 2:
             break
         first -= 1
     return turns[first:]

@@ -95,7 +95,8 @@ class EngineEmbedding:
                     ended.set_exception(ModelError(failed.message, failed.hint))
 
         purpose = Purpose.QUERY if is_query else Purpose.DOCUMENT
-        command = Embed(_SESSION, new_id(), self._model_dir, tuple(texts), purpose=purpose)
+        ids = (_SESSION, new_id())
+        command = Embed(*ids, self._model_dir, tuple(texts), purpose=purpose, truncates=True)
         request = self._bridge.ask(command, take)
         if request.is_done:
             raise EngineError(_STOPPED)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +37,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MOST_RETRIEVAL_S = 60.0
+_FRESH_S = 30.0  # files aren't looked at again so soon
+_MOST_WAIT_S = 2.0  # of a prompt for files that have changed
+_LOOK_S = 0.02
+_MOST_UPDATES = 16
 _TOO_LONG = (
     QT_TRANSLATE_NOOP("Engine", "Searching the documents takes too long."),
     QT_TRANSLATE_NOOP("Engine", "Detach them, or try it again."),
@@ -107,6 +113,9 @@ class DocumentsState(QObject):
         self._opened: Collections | None = None
         self._opening = threading.Lock()
         self._updates: dict[str, threading.Event] = {}
+        # Threads of their own: updates of other programs may make these wait for minutes.
+        self._updaters = ThreadPoolExecutor(_MOST_UPDATES, "medusa-update")
+        self._looked_s: dict[str, float] = {}
         self._is_closed = False
 
     @property
@@ -204,14 +213,19 @@ class DocumentsState(QObject):
     def update(self, collection_id: str) -> None:
         """Read new and changed files of a collection; does nothing while they are being read."""
         if collection_id not in self._updates:
-            self._updates[collection_id] = stop = threading.Event()
-            self.updating_changed.emit(collection_id)
-            self.start(self._update(collection_id, stop))
+            self.start(self._begin_update(collection_id))
 
     def stop(self, collection_id: str) -> None:
         """Stop reading files; what was read stays."""
         if (stop := self._updates.get(collection_id)) is not None:
             stop.set()
+
+    def _begin_update(self, collection_id: str) -> Coroutine[Any, Any, None]:
+        """Begin the update of a collection; returns its work."""
+        self._updates[collection_id] = stop = threading.Event()
+        self._looked_s[collection_id] = time.monotonic()
+        self.updating_changed.emit(collection_id)
+        return self._update(collection_id, stop)
 
     async def _update(self, collection_id: str, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -221,10 +235,15 @@ class DocumentsState(QObject):
             if not stop.is_set():
                 loop.call_soon_threadsafe(self.progressed.emit, collection_id, progress)
 
+        def work() -> None:
+            self._open().update(collection_id, report, stop.is_set, embed)
+
         try:
-            await self._work(lambda found: found.update(collection_id, report, stop.is_set, embed))
-        except Cancelled:
-            log.info("an update of documents was stopped")
+            await loop.run_in_executor(self._updaters, work)
+        except MedusaError as error:
+            if not stop.is_set():  # the collection may have been removed
+                raise
+            log.info("an update of documents was stopped: %s", error)
         finally:
             del self._updates[collection_id]
             if not self._is_closed:
@@ -250,10 +269,14 @@ class DocumentsState(QObject):
         from medusa_core.api import retrieve
 
         pending = PendingRetrieval(on_end)
-        embed = self._embedding(pending.stop.is_set)
+        embed = self._embedding(lambda: pending.stop.is_set() or self._is_closed)
         ids = tuple(collection_ids)
         query = (ids, questions, known, room, embed, first_number)
-        search = partial(self._work, lambda found: retrieve(found, *query))
+
+        async def search() -> Retrieved:
+            await self._read_changes(ids, pending)
+            return await self._work(lambda found: retrieve(found, *query))
+
         self.tasks.start(self._deliver(search, pending))
         return pending
 
@@ -265,8 +288,32 @@ class DocumentsState(QObject):
         except MedusaError as error:
             result = error
         except TimeoutError:
+            pending.stop.set()
             result = EngineError(*_TOO_LONG)
+        except Exception:
+            pending.cancel()  # or the prompt would wait for ever
+            raise
         pending.end(result)
+
+    async def _read_changes(self, ids: Sequence[str], pending: PendingRetrieval) -> None:
+        """Read files again that have changed, as long as a prompt can wait for it."""
+        end_s = time.monotonic() + _MOST_WAIT_S
+        for info in self.collections:
+            looked_s = self._looked_s.get(info.id, -_FRESH_S)
+            is_due = time.monotonic() - looked_s >= _FRESH_S and info.id not in self._updates
+            # Otherwise a drive that isn't mounted would remove all of its documents.
+            if info.id in ids and is_due and await asyncio.to_thread(_are_there, info.paths):
+                self.tasks.start(self._quietly(self._begin_update(info.id)))
+        while any(map(self.is_updating, ids)) and time.monotonic() < end_s and not pending.is_done:
+            await asyncio.sleep(_LOOK_S)
+
+    @staticmethod
+    async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+        """Log an error of some work that the user didn't ask for."""
+        try:
+            await work
+        except MedusaError as error:
+            log.warning("documents couldn't be read again: %s", error)
 
     def _embedding(self, is_stopped: Callable[[], bool]) -> EngineEmbedding | None:
         """The chosen embedding model; None for none."""
@@ -281,6 +328,7 @@ class DocumentsState(QObject):
         self._is_closed = True
         for stop in self._updates.values():
             stop.set()
+        self._updaters.shutdown(wait=False, cancel_futures=True)
         self.tasks.cancel()
         if self._opened is not None:
             self._opened.close()
@@ -309,3 +357,8 @@ class DocumentsState(QObject):
             log.info("work on documents was stopped")
         except MedusaError as error:
             self.failed.emit(error.message, error.hint)
+
+
+def _are_there(paths: Sequence[Path]) -> bool:
+    """Whether all files and folders of a collection exist."""
+    return all(map(os.path.lexists, paths))

@@ -24,9 +24,14 @@ class Recorder:
         self.ids, self.questions, self.known, self.room, self.first, _ = arguments
 
 
-def asked(recorder: Recorder, turns: Sequence[tuple[str, int]], settings: GenerateSettings) -> Turn:
+def asked(
+    recorder: Recorder,
+    turns: Sequence[tuple[str, int]],
+    settings: GenerateSettings,
+    context_tokens: int = CONTEXT,
+) -> Turn:
     """Ask several prompts, each with a passage of a length, and begin the retrieval of the last."""
-    status = SimpleNamespace(loaded=SimpleNamespace(context_tokens=CONTEXT))
+    status = SimpleNamespace(loaded=SimpleNamespace(context_tokens=context_tokens))
     loaded: Any = SimpleNamespace(status=status)
     documents: Any = recorder
     retrieval = PassageRetrieval(documents, loaded)
@@ -40,6 +45,9 @@ def asked(recorder: Recorder, turns: Sequence[tuple[str, int]], settings: Genera
             turn.prompt.content = with_passages(turn.prompt.content, (passage,))
     assert retrieval.is_needed(conversation, turn)
     retrieval.begin(conversation, turn, lambda _result: None)
+    # The program may end before an answer has begun.
+    assert retrieval.is_needed(conversation, conversation.retry(settings))
+    turn.answer.content.finish("An answer")
     assert not retrieval.is_needed(conversation, conversation.retry(settings))
     return turn
 
@@ -65,3 +73,16 @@ def test_passages_of_turns_that_may_be_left_out_are_read_again(overflow: Overflo
     asked(recorder, turns, ASKED)
     assert [one.number for one in recorder.known] == [1, 2]
     assert recorder.room.found == 0
+
+
+def test_a_text_of_a_third_of_the_context_isn_t_repeated_by_each_turn() -> None:
+    recorder = Recorder()
+    settings = replace(ASKED, overflow=Overflow.ROLLING)
+    asked(recorder, [("One", CONTEXT), ("Two", 10), ("Three", 10), ("Four", 0)], settings)
+    assert [one.number for one in recorder.known] == [1, 2, 3]
+
+
+def test_an_endpoint_that_does_not_tell_its_context_gets_passages() -> None:
+    recorder = Recorder()
+    asked(recorder, [("One", 0)], ASKED, context_tokens=0)
+    assert recorder.room.found > 500

@@ -74,6 +74,7 @@ def test_a_thread_gets_the_vectors_of_its_texts(
         sent = [command for command in engine.commands if isinstance(command, Embed)]
         assert [one.purpose for one in sent] == [Purpose.DOCUMENT, Purpose.QUERY]
         assert sent[0].model_dir == Path("/models/mini")
+        assert all(one.truncates for one in sent)  # chunks may exceed a model's context
         engine.problem = "It is no embedding model."
         with pytest.raises(ModelError, match="no embedding model"):
             await asyncio.to_thread(embed, ["q"], True)
@@ -153,6 +154,82 @@ def test_a_dropped_retrieval_tells_nobody(run: Run, bridge: EngineBridge, tmp_pa
         state.close()
         with closing(Collections(tmp_path / "index")) as collections:
             assert collections.all() == ()
+
+    run(work)
+    bridge.close()
+
+
+def test_files_that_have_changed_are_read_again_before_a_prompt(
+    run: Run, bridge: EngineBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.state.documents._FRESH_S", 0.0)
+    monkeypatch.setattr("app.state.documents._MOST_WAIT_S", 30.0)
+    file = tmp_path / "birds.txt"
+    file.write_text("Herons wait.")
+
+    async def work() -> None:
+        state = DocumentsState(tmp_path / "index", bridge)
+        made = await state.create("Birds", [file])
+        await state.tasks.wait()
+        file.write_text("Storks clap, and herons wait.")
+        found: list[Retrieved | MedusaError] = []
+        state.retrieve([made.id], ["Who claps?"], (), PassageRoom(100, 100), 1, found.append)
+        await state.tasks.wait()
+        file.unlink()  # or its drive isn't mounted
+        state.retrieve([made.id], ["Who claps?"], (), PassageRoom(100, 100), 1, found.append)
+        await state.tasks.wait()
+        for one in found:
+            assert isinstance(one, Retrieved)
+            assert [part.text for part in one.passages] == ["Storks clap, and herons wait."]
+        state.close()
+
+    run(work)
+    bridge.close()
+
+
+def test_a_collection_that_is_removed_while_it_is_read_is_no_error(
+    run: Run, bridge: EngineBridge, tmp_path: Path
+) -> None:
+    for number in range(8):
+        (tmp_path / f"{number}.txt").write_text(f"heron {number}")
+
+    async def work() -> None:
+        state = DocumentsState(tmp_path / "index", bridge)
+        told: list[object] = []
+        state.failed.connect(lambda *error: told.append(error))
+        made = await state.create("Birds")
+        begun = asyncio.Event()
+        state.progressed.connect(lambda *_: begun.set())
+        await state.add(made.id, [tmp_path / f"{number}.txt" for number in range(8)])
+        await begun.wait()
+        await state.remove(made.id)
+        await state.tasks.wait()
+        assert told == []
+        assert state.collections == ()
+        state.close()
+
+    run(work)
+    bridge.close()
+
+
+def test_an_unexpected_error_gives_the_prompt_back(
+    run: Run, bridge: EngineBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_collections: Collections) -> None:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(Collections, "all", fail)
+    reported: list[object] = []
+    monkeypatch.setattr("sys.excepthook", lambda *error: reported.append(error[1]))
+
+    async def work() -> None:
+        state = DocumentsState(tmp_path / "index", bridge)
+        told: list[object] = []
+        state.retrieve(["x"], ["Why?"], (), PassageRoom(9, 9), 1, told.append)
+        await state.tasks.wait()
+        assert [type(one) for one in told] == [Cancelled]
+        assert [str(one) for one in reported] == ["a fault"]
+        state.close()
 
     run(work)
     bridge.close()
