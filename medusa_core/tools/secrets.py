@@ -68,14 +68,23 @@ def move_secrets(server: ToolServer, new_name: str, store: KeyStore) -> None:
             store.remove_key(_key(server.name, name))
 
 
-def remove_secrets(server: ToolServer, store: KeyStore) -> None:
+def remove_secrets(
+    server: ToolServer, store: KeyStore, successor: ToolServer | None = None
+) -> None:
     """Remove the secrets of a server; blocks.
+
+    Args:
+        server: The server, which has been removed or replaced.
+        store: Where secrets are.
+        successor: What has replaced it; the secrets that it refers to stay.
 
     Raises:
         StorageError: They can't be removed.
     """
+    kept = set() if successor is None else set(_names(successor))
     for name in _names(server):
-        store.remove_key(_key(server.name, name))
+        if name not in kept:
+            store.remove_key(_key(server.name, name))
 
 
 def _names(server: ToolServer) -> Iterable[str]:

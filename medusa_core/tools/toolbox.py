@@ -103,6 +103,7 @@ class Toolbox:
         self.approvals = Approvals(folder / "approvals.json")
         self._is_offline = is_offline
         self._lock = threading.Lock()
+        self._change_lock = threading.RLock()  # a form saves in a thread of its own
         self._listeners: list[Callable[[], None]] = []
         self._servers: tuple[ToolServer, ...] = ()
         self.problems: tuple[str, ...] = ()
@@ -244,21 +245,21 @@ class Toolbox:
             ToolError: There is no such server, or `mcp.json` can't be written.
             StorageError: The secrets can't be removed.
         """
-        with self._lock:
-            removed = [server for server in self._servers if server.name == name]
+        removed = self._named(name)
         self._change_one(name, lambda _: ())
         for server in removed:
             remove_secrets(server, self._store)
 
     def replace(self, name: str, server: ToolServer) -> None:
-        """Replace a server's settings.
+        """Replace a server's settings; secrets that they no longer refer to are removed.
 
         Raises:
             ToolError: There is no such server, the settings can't be used, the new name is taken,
                 or `mcp.json` can't be written.
-            StorageError: The secrets can't be saved for the new name.
+            StorageError: The secrets can't be saved for the new name, or others not removed.
         """
         check_server(server)
+        before = self._named(name)
         if server.name != name and any(server.name == one.name for one in self._servers):
             raise ToolError(
                 tr("There is already a server {0}.", repr(server.name)), tr("Choose another name.")
@@ -266,6 +267,8 @@ class Toolbox:
         if server.name != name:
             move_secrets(replace(server, name=name), server.name, self._store)
         self._change_one(name, lambda _: (server,))
+        for replaced in before:
+            remove_secrets(replaced, self._store, server)
 
     def restart(self, name: str) -> None:
         """Connect a server again, if it is switched on."""
@@ -340,6 +343,11 @@ class Toolbox:
         """Return the host that a call of a built-in tool reaches; empty for none."""
         return host_of_call(name, arguments, self.web)
 
+    def _named(self, name: str) -> tuple[ToolServer, ...]:
+        """Return the server of a name, if there is one."""
+        with self._lock:
+            return tuple(server for server in self._servers if server.name == name)
+
     def _change_one(
         self, name: str, change: Callable[[ToolServer], tuple[ToolServer, ...]]
     ) -> None:
@@ -355,9 +363,10 @@ class Toolbox:
 
     def _change(self, change: Callable[[tuple[ToolServer, ...]], Iterable[ToolServer]]) -> None:
         """Change the servers of `mcp.json` as it is now: the user may have edited it."""
-        servers = tuple(change(read_servers(self.path).servers))
-        write_servers(self.path, servers)
-        self._use(servers)
+        with self._change_lock:
+            servers = tuple(change(read_servers(self.path).servers))
+            write_servers(self.path, servers)
+            self._use(servers)
 
     def _use(self, servers: tuple[ToolServer, ...]) -> None:
         """Use other servers."""

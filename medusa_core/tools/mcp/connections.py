@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from medusa_core.system.key_store import KeyStore
@@ -39,7 +39,7 @@ class Connections:
         self._connections: dict[str, Connection] = {}
         # Used in the loop alone.
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], str] = {}  # with the names of their servers
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -130,12 +130,12 @@ class Connections:
 
     def _exchange(self, gone: Iterable[str], started: Mapping[str, Connection]) -> None:
         """End connections and start others, in the event loop."""
-        ended = {name: task for name in gone if (task := self._tasks.pop(name, None)) is not None}
-        for task in ended.values():
-            self._cancel(task)
+        for name in gone:
+            if (task := self._tasks.pop(name, None)) is not None:
+                self._cancel(name, task)
         for name, connection in started.items():
-            work = _run_after(ended.get(name), connection)
-            self._tasks[name] = asyncio.ensure_future(work)
+            previous = [task for task, other in self._ending.items() if other == name]
+            self._tasks[name] = asyncio.ensure_future(_run_after(previous, connection))
 
     def _start_call(
         self, connection: Connection, tool: Tool, arguments: dict[str, Any], call: RunningCall
@@ -152,25 +152,25 @@ class Connections:
             lambda _: call.finish(text_result("The call was stopped.", is_error=True))
         )
 
-    def _cancel(self, task: asyncio.Task[None]) -> None:
+    def _cancel(self, name: str, task: asyncio.Task[None]) -> None:
         """End a connection, which takes some time, in the event loop."""
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[task] = name
+        task.add_done_callback(self._ending.pop)
         task.cancel()
 
     async def _end(self) -> None:
         """End everything in the event loop, then the loop."""
-        for task in self._tasks.values():
-            self._cancel(task)
+        for name, task in self._tasks.items():
+            self._cancel(name, task)
         if self._ending:
             await asyncio.wait(self._ending, timeout=self._end_s)
         asyncio.get_running_loop().stop()
 
 
-async def _run_after(previous: asyncio.Task[None] | None, connection: Connection) -> None:
-    """Run a connection after the one before it has ended."""
-    if previous is not None:
-        await asyncio.wait((previous,))
+async def _run_after(previous: Sequence[asyncio.Task[None]], connection: Connection) -> None:
+    """Run a connection after those before it have ended, which may hold a file or a port."""
+    if previous:
+        await asyncio.wait(previous)
     await connection.run()
 
 

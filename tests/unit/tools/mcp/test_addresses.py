@@ -160,6 +160,11 @@ def test_a_secret_is_in_the_keyring_and_reaches_its_own_server_alone(
         toolbox.remove("thief")
         toolbox.replace("tea", replace(at(server, headers=header), name="green tea"))
         assert settled(toolbox, "green tea").state is ServerState.READY
+        both = (*header, ("Other", toolbox.save_secret("green tea", "Other", "milk")))
+        toolbox.replace("green tea", replace(at(server, headers=both), name="green tea"))
+        assert len(Keyring.saved) == 2
+        toolbox.replace("green tea", replace(at(server, headers=header), name="green tea"))
+        assert list(Keyring.saved.values()) == ["tea"], "nothing refers to the other any more"
         toolbox.remove("green tea")
         assert Keyring.saved == {}
         toolbox.add(at(server))

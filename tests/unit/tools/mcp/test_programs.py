@@ -209,6 +209,19 @@ def test_nothing_starts_before_it_is_switched_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_program_starts_again_after_its_end(tmp_path: Path) -> None:
+    marker = tmp_path / "started"
+    stubborn = program("tea", "stubborn", env={"MARKER": str(marker)})
+    with opened(tmp_path / "config", stubborn) as toolbox:
+        offered(toolbox, "tea/echo")
+        toolbox.set_enabled("tea", on=False)
+        toolbox.set_enabled("tea", on=True)
+        offered(toolbox, "tea/echo")
+        first, _ = pids(marker)
+        assert not psutil.pid_exists(first), "both would have run at once"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_closing_ends_stubborn_programs_with_their_children(tmp_path: Path) -> None:
     marker = tmp_path / "started"
     stubborn = program("stubborn", "stubborn", env={"MARKER": str(marker)})
