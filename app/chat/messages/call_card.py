@@ -26,6 +26,7 @@ _STATES = {
     CallState.INTERRUPTED: QT_TRANSLATE_NOOP("Chat", "interrupted"),
 }
 _MOST_NAME_CHARS = 80
+_SHOWN_S = 0.05  # a shorter duration would be shown as 0.0 s
 _MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
 
 
@@ -48,7 +49,7 @@ class CallCard(Fold):
         """Show a call, or its new state."""
         self.call = call
         parts = [_one_line(call.call.name), QCoreApplication.translate("Chat", _STATES[call.state])]
-        if call.result is not None and call.result.duration_s:
+        if call.result is not None and call.result.duration_s >= _SHOWN_S:
             parts.append(f"{Number(call.result.duration_s):.1f} s")
         self.show_title(
             " · ".join(parts), self.tr("Show the arguments and the result of this call")
