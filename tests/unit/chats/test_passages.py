@@ -23,7 +23,9 @@ RICE = PassagePart(2, "rice.md", "", "Twelve minutes.")
 def test_passages_are_quoted_under_their_numbers_before_the_question() -> None:
     text = quote_passages("How long?", (TEA, RICE))
     assert "[1] tea.md, Brewing › Time\n```\nThree minutes.\n```\n\n[2] rice.md\n```\n" in text
-    assert text.index("Twelve") < text.index("\n\nHow long?\n\n") < text.index("as in [1]")
+    assert (
+        text.index("Twelve") < text.index("\n\nQuestion: How long?\n\n") < text.index("as in [1]")
+    )
     assert quote_passages("How long?", ()) == "How long?"
 
 

@@ -108,7 +108,7 @@ def test_a_prompt_is_sent_with_what_was_read_and_the_answer_cites_it(
         (sent,) = prompts_of(engine)
         assert "[1] birds.txt, line 1" in sent
         assert TEXT.strip() in sent
-        assert "\n\nWho waits?\n\n" in sent
+        assert "\n\nQuestion: Who waits?\n\n" in sent
         (user,) = user_messages(window)
         assert user.text == "Who waits?"
         assert user.fold.button.text() == "Read 1 passage of the documents"
