@@ -91,7 +91,13 @@ class RoundRequests(QObject):
         tools = tuple(one.tool.as_text for one in run.tools)
         form = chat_form(loaded, answer.settings, question.messages, tools)
         answer.content.expect_calls(form.calls)
-        return replace(question, messages=form.messages, tools=form.tools, grammar=form.grammar)
+        return replace(
+            question,
+            messages=form.messages,
+            tools=form.tools,
+            grammar=form.grammar,
+            requires_grammar=bool(answer.settings.json_schema),
+        )
 
     def _send_deferred(self) -> None:
         """Send what waited for the model."""

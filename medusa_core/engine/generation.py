@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
@@ -13,10 +14,12 @@ from medusa_core.engine.reporting import Report
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import CacheReservation, Session
 from medusa_core.engine.transcript import Transcript
-from medusa_core.errors import OutOfMemoryError
+from medusa_core.errors import GrammarError, OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Event, Generate, StopReason
 from medusa_core.models.text.grammar import Grammar
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -85,14 +88,29 @@ class Generation:
         """Prepare the next chunk of the prompt. Returns its number of tokens.
 
         Raises:
-            GrammarError: The grammar can't be used, or the given part of the answer violates it.
+            GrammarError: The required grammar can't be used, or the given part of the answer
+                violates it.
         """
         if self.grammar is not None and self.grammar.done():
-            grammar = self.grammar.result()
-            grammar.advance(self.transcript.given_ids)
-            self.decoding.context = replace(self.decoding.context, grammar=grammar)
+            self._use_grammar(self.grammar)
             self.grammar = None
         return self.prefill.begin(max_tokens, decides=self.grammar is None)
+
+    def _use_grammar(self, compiled: Future[Grammar]) -> None:
+        """Decode by a grammar.
+
+        Raises:
+            GrammarError: It can't be used, and is required.
+        """
+        try:
+            grammar = compiled.result()
+            grammar.advance(self.transcript.given_ids)
+        except GrammarError:
+            if self.request.requires_grammar:
+                raise
+            log.info("an answer is decoded without its grammar, which can't be used")
+        else:
+            self.decoding.context = replace(self.decoding.context, grammar=grammar)
 
     def make_room(self) -> bool:
         """Grow the cache if the next step needs it; False if other answers hold the memory."""

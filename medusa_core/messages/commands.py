@@ -104,6 +104,8 @@ class Generate(Message):
             `parameters`, as text.
         grammar: Grammar of the answer for llguidance: Lark, or JSON with `grammars`; empty for
             none.
+        requires_grammar: Whether the answer fails if its grammar can't be used; else it is decoded
+            without, such as one whose grammar only has the schemas of tools, which others wrote.
         prompt_ids: Token ids of a prompt to continue without a chat template, instead of messages.
         num_logprobs: Number of alternatives in a `StepLogprobs` for every step; −1 to send none.
         cache_salt: Only conversations with the same salt share cached rows. The time to the first
@@ -121,6 +123,7 @@ class Generate(Message):
     updates_datastore: bool = False
     tools: tuple[str, ...] = ()
     grammar: str = ""
+    requires_grammar: bool = True
     prompt_ids: tuple[int, ...] = ()
     num_logprobs: int = -1
     cache_salt: str = ""

@@ -216,6 +216,7 @@ class TerminalChat:
                 records=records,
                 tools=form.tools,
                 grammar=form.grammar,
+                requires_grammar=bool(answer.settings.json_schema),
             )
             await self._receive(self._request, turn)
         except MedusaError as error:

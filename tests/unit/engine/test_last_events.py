@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -122,6 +123,23 @@ def test_an_answer_that_fails_while_its_grammar_is_compiled_fails_alone(
     assert isinstance(engine.wait("g", *LAST), Failed)
     monkeypatch.undo()
     check(engine, "g")
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+def test_an_answer_whose_grammar_cant_be_used_fails_if_it_needs_it(
+    engine: EngineHarness, is_required: bool
+) -> None:
+    """A tool's schema, such as one that requires what it excludes."""
+    schema = (
+        '{"type": "object", "properties": {}, "required": ["a"], "additionalProperties": false}'
+    )
+    grammar = f"start: %json {schema}"
+    request = Generate("g", "g", user_says("words"), SHORT, grammar=grammar)
+    engine.submit(replace(request, requires_grammar=is_required))
+    last = engine.wait("g", *LAST)
+    assert isinstance(last, Failed if is_required else GenerationDone)
+    if isinstance(last, GenerationDone):
+        assert len(last.token_ids) == SHORT.max_new_tokens
 
 
 def test_a_scheduler_error_ends_all_running_answers_and_the_thread_continues(
