@@ -34,6 +34,7 @@ class SchemaBox(QWidget):
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._has_tools = False
+        self._set = ""  # as the settings have it
         self.edit = TextBox(
             self.tr("JSON schema of answers"),
             self.tr('{"type": "object", "properties": {…}}'),
@@ -63,14 +64,15 @@ class SchemaBox(QWidget):
         return text if text.strip() else ""
 
     def show_schema(self, schema: str, *, has_tools: bool) -> None:
-        """Show a schema.
+        """Show a schema, unless the settings have it already: a longer text is being edited.
 
         Args:
             schema: The schema; empty for none.
             has_tools: Whether tools are chosen as well.
         """
         self._has_tools = has_tools
-        if schema != self.schema:
+        if schema != self._set:
+            self._set = schema
             self.edit.show_text(schema)
         self._show_note()
 
@@ -81,6 +83,7 @@ class SchemaBox(QWidget):
     def _edit(self) -> None:
         self._show_note()
         if len(self.schema) <= MOST_SCHEMA_CHARS:
+            self._set = self.schema
             self.edited.emit()
 
     def _show_note(self) -> None:

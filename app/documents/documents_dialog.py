@@ -187,8 +187,8 @@ class DocumentsDialog(QDialog):
         intro = QLabel(
             self.tr(
                 "Answers can be given from your own files: add them to a collection, and attach it "
-                "to a chat with the button beside the message. Files are read on this computer and "
-                "sent nowhere."
+                "to a chat with the button beside the message. Files are read on this computer; "
+                "only a model of another machine gets the passages that are read for it."
             )
         )
         intro.setWordWrap(True)

@@ -18,7 +18,9 @@ from app.engine.bridge import EngineBridge
 from app.engine.embedding import EngineEmbedding
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.tasks import Tasks
+from medusa_core.chats.conversation import new_id
 from medusa_core.errors import Cancelled, EngineError, MedusaError
+from medusa_core.messages import UnloadEmbedder
 
 if TYPE_CHECKING:
     from medusa_core.api import (
@@ -40,7 +42,6 @@ _MOST_RETRIEVAL_S = 60.0
 _FRESH_S = 30.0  # files aren't looked at again so soon
 _MOST_WAIT_S = 2.0  # of a prompt for files that have changed
 _LOOK_S = 0.02
-_MOST_UPDATES = 16
 _TOO_LONG = (
     QT_TRANSLATE_NOOP("Engine", "Searching the documents takes too long."),
     QT_TRANSLATE_NOOP("Engine", "Detach them, or try it again."),
@@ -83,7 +84,6 @@ class DocumentsState(QObject):
 
     Attributes:
         collections: The collections, as last listed.
-        embedding_model: Folder or GGUF file of the embedding model; None searches by words alone.
         tasks: Its coroutines.
 
     Signals:
@@ -107,14 +107,12 @@ class DocumentsState(QObject):
         """
         super().__init__()
         self.collections: tuple[CollectionInfo, ...] = ()
-        self.embedding_model: Path | None = None
+        self._embedding_model: Path | None = None
         self.tasks = Tasks(self)
         self._folder, self._bridge = folder, bridge
         self._opened: Collections | None = None
         self._opening = threading.Lock()
         self._updates: dict[str, threading.Event] = {}
-        # Threads of their own: updates of other programs may make these wait for minutes.
-        self._updaters = ThreadPoolExecutor(_MOST_UPDATES, "medusa-update")
         self._looked_s: dict[str, float] = {}
         self._is_closed = False
 
@@ -122,6 +120,17 @@ class DocumentsState(QObject):
     def is_available(self) -> bool:
         """Whether there are user folders for documents."""
         return self._folder is not None
+
+    @property
+    def embedding_model(self) -> Path | None:
+        """Folder or GGUF file of the embedding model; None searches by words alone."""
+        return self._embedding_model
+
+    @embedding_model.setter
+    def embedding_model(self, path: Path | None) -> None:
+        if path is None and self._embedding_model is not None:
+            self._bridge.submit(UnloadEmbedder("", new_id()))  # another one would replace it
+        self._embedding_model = path
 
     def name_of(self, collection_id: str) -> str:
         """Name of a collection; empty if it isn't listed."""
@@ -238,13 +247,16 @@ class DocumentsState(QObject):
         def work() -> None:
             self._open().update(collection_id, report, stop.is_set, embed)
 
+        # Not one of asyncio's few threads: another program's update may make it wait for minutes.
+        thread = ThreadPoolExecutor(1, "medusa-update")
         try:
-            await loop.run_in_executor(self._updaters, work)
+            await loop.run_in_executor(thread, work)
         except MedusaError as error:
             if not stop.is_set():  # the collection may have been removed
                 raise
             log.info("an update of documents was stopped: %s", error)
         finally:
+            thread.shutdown(wait=False)
             del self._updates[collection_id]
             if not self._is_closed:
                 self.updating_changed.emit(collection_id)
@@ -328,7 +340,6 @@ class DocumentsState(QObject):
         self._is_closed = True
         for stop in self._updates.values():
             stop.set()
-        self._updaters.shutdown(wait=False, cancel_futures=True)
         self.tasks.cancel()
         if self._opened is not None:
             self._opened.close()

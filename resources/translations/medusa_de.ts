@@ -1607,8 +1607,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Ein kleines Modell, das Textstellen auch nach ihrem Sinn findet. Es wird neben dem Modell des Chats geladen; danach werden alle Textstellen eingebettet, was eine Weile dauert.</translation>
     </message>
     <message>
-        <source>Answers can be given from your own files: add them to a collection, and attach it to a chat with the button beside the message. Files are read on this computer and sent nowhere.</source>
-        <translation>Antworten können sich auf eigene Dateien stützen: In eine Sammlung aufnehmen und diese mit dem Knopf neben der Nachricht an einen Chat hängen. Die Dateien werden auf diesem Computer gelesen und nirgendwohin gesendet.</translation>
+        <source>Answers can be given from your own files: add them to a collection, and attach it to a chat with the button beside the message. Files are read on this computer; only a model of another machine gets the passages that are read for it.</source>
+        <translation>Antworten können sich auf eigene Dateien stützen: In eine Sammlung aufnehmen und diese mit dem Knopf neben der Nachricht an einen Chat hängen. Die Dateien werden auf diesem Computer gelesen; nur ein Modell eines anderen Rechners erhält die Textstellen, die dafür gelesen wurden.</translation>
     </message>
     <message>
         <source>Embedding model</source>

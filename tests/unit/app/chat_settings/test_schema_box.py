@@ -39,6 +39,8 @@ def test_an_invalid_schema_stays_and_the_note_says_what_is_wrong(panel: ChatSett
     panel.schema.edit.setPlainText("x" * (MOST_SCHEMA_CHARS + 1))
     assert "65,536 are the most" in panel.schema.note.text()
     assert panel.settings().json_schema == '{"type": "objekt"}'
+    panel.tools.offer([])  # such as a server that has ended
+    assert len(panel.schema.edit.toPlainText()) == MOST_SCHEMA_CHARS + 1
 
 
 def test_the_group_of_a_chat_with_a_schema_opens_and_says_when_tools_come_first(

@@ -14,7 +14,16 @@ from app.engine.embedding import EngineEmbedding
 from app.state.documents import DocumentsState
 from medusa_core.api import Collections, PassageRoom, Retrieved
 from medusa_core.errors import Cancelled, MedusaError, ModelError
-from medusa_core.messages import Cancel, Command, Embed, Embedded, Event, Failed, Purpose
+from medusa_core.messages import (
+    Cancel,
+    Command,
+    Embed,
+    Embedded,
+    Event,
+    Failed,
+    Purpose,
+    UnloadEmbedder,
+)
 from tests.support.window.library_fixtures import Run, run
 
 __all__ = ["run"]
@@ -133,6 +142,8 @@ def test_documents_are_embedded_and_searched_without_a_model_that_fails(
         assert [(one.number, one.vector_rank) for one in with_vectors.passages] == [(4, 1)]
         assert [(one.bm25_rank, one.vector_rank) for one in without.passages] == [(1, None)]
         assert "It is gone." in str(without.problem)
+        state.embedding_model = None
+        assert isinstance(engine.commands[-1], UnloadEmbedder)
         state.close()
 
     run(work)
