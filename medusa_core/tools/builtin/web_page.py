@@ -30,7 +30,7 @@ _SCHEMA: dict[str, object] = {
 def _run(arguments: Mapping[str, Any], context: CallContext) -> str:
     """Return title, address and text of a page."""
     page = fetch_page(parse_address(arguments["url"]), _ACCEPT, context.web, context.stop)
-    start = arguments.get("start", 0)
+    start = int(arguments.get("start", 0))  # JSON schema takes 0.0 for an integer
     text = page.text[start : start + _MOST_CHARS]
     end = start + len(text)
     if not text:

@@ -52,7 +52,7 @@ def test_a_page_is_its_title_address_and_text_in_parts() -> None:
         first, long, rest = (
             page_of(site, "/"),
             page_of(site, "/long"),
-            page_of(site, "/long", start=16_000),
+            page_of(site, "/long", start=16_000.0),
         )
         beyond, picture = page_of(site, "/long", start=10**9), page_of(site, "/none")
     # What a page says is text of its result, on lines of its own.
