@@ -14,13 +14,13 @@ from app.engine.loaded_model import LoadedModel
 from app.state.chat import ChatState, Stoppable
 from medusa_core.errors import Cancelled, GrammarError
 from medusa_core.loading.state import Phase
-from medusa_core.messages import Event, Failed, Generate
+from medusa_core.messages import Event, Failed, Generate, Role
 
 OnEvents = Callable[[AnswerRun, tuple[Event, ...]], None]
 
 
 class RoundRequests(QObject):
-    """Sends requests of rounds; one with tools or a schema waits until the model is loaded."""
+    """Sends requests of rounds; one whose form depends on the model waits until that is loaded."""
 
     def __init__(
         self, bridge: EngineBridge, loaded_model: LoadedModel, state: ChatState, on_events: OnEvents
@@ -57,9 +57,8 @@ class RoundRequests(QObject):
             updates_datastore=updates_datastore,
         )
         self._loaded_model.wake()
-        has_form = bool(run.tools or answer.settings.json_schema)
         work: Stoppable
-        if has_form and self._loaded_model.status.phase is Phase.LOADING:
+        if _has_form(run, question) and self._loaded_model.status.phase is Phase.LOADING:
             work = _Deferred(run, question, self._cancel)
             self._deferred.append(work)
         else:
@@ -84,7 +83,7 @@ class RoundRequests(QObject):
             GrammarError: The schema of the answer can't be used.
         """
         answer, loaded = run.turn.answer, self._loaded_model.status.loaded
-        if loaded is None or not (run.tools or answer.settings.json_schema):
+        if loaded is None or not _has_form(run, question):
             return question
         from medusa_core.api import chat_form
 
@@ -114,6 +113,12 @@ class RoundRequests(QObject):
         if reports:
             failed = Failed(*deferred.question.ids, Cancelled.__name__, "", "")
             self._on_events(deferred.run, (failed,))
+
+
+def _has_form(run: AnswerRun, question: Generate) -> bool:
+    """Whether a request depends on the model: by its tools, their results or a schema."""
+    has_results = any(message.role is Role.TOOL for message in question.messages)
+    return bool(run.tools or question.settings.json_schema or has_results)
 
 
 class _Refused:

@@ -11,14 +11,19 @@ from medusa_core.messages import as_content
 MOST_RESULT_BYTES = 64 << 10
 
 
+def cut_text(text: str, most_bytes: int) -> str:
+    """Return the beginning of a longer text, with a note for the model."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) <= most_bytes:
+        return text
+    kept = raw[:most_bytes].decode("utf-8", "ignore")
+    return f"{kept}\n[The result was cut: only the beginning of {len(raw):,} bytes is shown.]"
+
+
 def text_result(text: str, *, is_error: bool = False, duration_s: float = 0.0) -> ToolResult:
     """Return a text as a result; the rest of a long one is replaced by a note for the model."""
-    raw = text.encode("utf-8", "replace")
-    if len(raw) > MOST_RESULT_BYTES:
-        kept = raw[:MOST_RESULT_BYTES].decode("utf-8", "ignore")
-        text = f"{kept}\n[The result was cut: only the beginning of {len(raw):,} bytes is shown.]"
-    else:
-        text = raw.decode()
+    text = text.encode("utf-8", "replace").decode()
+    text = cut_text(text, MOST_RESULT_BYTES)
     return ToolResult(as_content(text), is_error, duration_s)
 
 

@@ -25,6 +25,7 @@ from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
 from medusa_core.models.text.schema_check import check_json_schema
 from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
+from medusa_core.tools.results import cut_text
 
 _MIN_MARKER_CHARS = 3  # some vocabularies have single letters as special tokens
 
@@ -53,7 +54,8 @@ def chat_form(
 ) -> ChatForm:
     """Convert a conversation of the chat to the model's form.
 
-    A model that only repeated its calls gets their results quoted, and no tools.
+    A model that only repeated its calls gets their results quoted, and no tools. Of a result that
+    may take more than about a quarter of the context, the model gets the beginning.
 
     Args:
         facts: Event of the loaded model.
@@ -64,6 +66,7 @@ def chat_form(
     Raises:
         GrammarError: The schema is invalid.
     """
+    messages = _with_short_results(messages, facts.context_tokens)
     if tools and (quoted := with_quoted_results(messages)) is not None:
         messages, tools = quoted, ()
     if facts.is_remote and not tools:
@@ -95,6 +98,24 @@ def chat_form(
     if not settings.json_schema and (is_continued or len(grammar) > MAX_GRAMMAR_CHARS):
         grammar = ""
     return ChatForm(described, offered, grammar, form)
+
+
+def _with_short_results(
+    messages: tuple[ChatMessage, ...], context_tokens: int
+) -> tuple[ChatMessage, ...]:
+    """Cut the results of tools that are long for a model's context.
+
+    The same text is cut alike in each prompt, so that prompts keep their common prefix.
+
+    Args:
+        context_tokens: Length of the context; 0 if unknown. A token has three or four bytes.
+    """
+    return tuple(
+        message.with_text(cut_text(message.text, context_tokens))
+        if context_tokens and message.role is Role.TOOL
+        else message
+        for message in messages
+    )
 
 
 def prompt_messages(

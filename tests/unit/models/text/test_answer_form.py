@@ -14,6 +14,7 @@ from medusa_core.messages import (
     GenerateSettings,
     ModelLoaded,
     Role,
+    ToolCall,
     ToolCallFormat,
 )
 from medusa_core.models.text.answer_form import chat_form
@@ -76,3 +77,16 @@ def test_a_schema_is_enforced_with_and_without_tools() -> None:
     assert "add" in tools
     with pytest.raises(GrammarError):
         chat_form(FACTS, replace(SETTINGS, json_schema="{"), (ASK,), ())
+
+
+def test_long_results_leave_room_in_the_context() -> None:
+    call = ToolCall("a", "read", "{}")
+    said = ChatMessage(Role.ASSISTANT, "", (), (call,))
+    result = ChatMessage(Role.TOOL, "ä" * 5000, tool_name="read", call_id="a")
+    facts = replace(FACTS, context_tokens=4096)
+    *before, cut = chat_form(facts, SETTINGS, (ASK, said, result), ()).messages
+    assert before == [ASK, said]
+    assert cut.text.startswith("ä" * 2048 + "\n[The result was cut: only the beginning of 10,000")
+    assert cut._replace(content=result.content) == result
+    longer = replace(FACTS, context_tokens=16_384)
+    assert chat_form(longer, SETTINGS, (ASK, said, result), ()).messages[-1] == result
