@@ -122,6 +122,12 @@ class ServerSwitch(QObject):
         self._become(ServerStatus(ServerPhase.STARTING))
         self._server.start()
 
+    def restart(self) -> None:
+        """Start the server again, if it is on, because its settings have changed."""
+        if self._server is not None:
+            self.turn_off()
+            self.turn_on(self._port)
+
     def turn_off(self) -> None:
         """Stop the server, and cancel its requests."""
         server = self._forget()

@@ -178,12 +178,14 @@ def build(options: Options) -> Application:
         places=None if options.is_fresh else where,
         history=None if options.is_fresh else open_history(where.history),
         datastore_dir=None if options.is_fresh else where.learned,
-        make_server=partial(_make_server, shared),
+        make_server=partial(_make_server, shared, settings),
     )
     return Application(bridge, loaded_model, appearance, window, options.model)
 
 
-def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
+def _make_server(
+    shared: SharedEngine, settings: SettingsStore, port: int, events: ServerEvents
+) -> RunningServer:
     """Create the API server; its HTTP libraries are imported only here.
 
     Raises:
@@ -194,7 +196,7 @@ def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> Runni
     SERVER_EXTRA.need()
     from app.server.window_server import WindowServer
 
-    return WindowServer(shared, port, events)
+    return WindowServer(shared, port, events, settings.values.embedding_model)
 
 
 def _library_opener(where: Places) -> OpenLibrary:

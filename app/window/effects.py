@@ -59,6 +59,7 @@ def apply_to_chat(
 
 def apply_to_server(settings: SettingsStore, server: ServerSwitch) -> None:
     """Start or stop the server by the settings; the engine must be running."""
+    settings.follow("embedding", lambda _: server.restart())
     settings.follow(
         "server",
         lambda now: server.turn_on(int(now.server_port)) if now.serves else server.turn_off(),

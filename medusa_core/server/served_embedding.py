@@ -108,7 +108,8 @@ class ServedEmbedding:
             raise ApiError(
                 501,
                 "No embedding model is set, and chat models have no embeddings. Start the server "
-                "with --embedding-model, such as all-MiniLM-L6-v2 or Qwen3-Embedding.",
+                "with --embedding-model, such as all-MiniLM-L6-v2 or Qwen3-Embedding, or choose "
+                "one in the window under Documents.",
                 code="no_embedding_model",
             )
         if name.casefold() in ("", model.model_id.casefold()):

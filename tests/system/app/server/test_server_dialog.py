@@ -112,7 +112,6 @@ def test_the_servers_switch_is_remembered_and_closing_the_window_stops_it(
     open_ready: Open, servers: Servers
 ) -> None:
     window, _ = open_ready(make_server=servers.make)
-    window.serve()
     assert not servers
     window.pages.open("server")
     assert window.pages.find(ServerDialog) is not None
@@ -123,6 +122,19 @@ def test_the_servers_switch_is_remembered_and_closing_the_window_stops_it(
     window.close()
     assert not servers[0].is_running
     assert window.settings.values.serves
+
+
+def test_another_embedding_model_restarts_a_server_that_is_on(
+    open_ready: Open, servers: Servers
+) -> None:
+    window, _ = open_ready(make_server=servers.make)
+    window.settings.set(embedding_model="/models/first")
+    assert not servers  # it is off
+    window.settings.set(serves=True, server_port=9000.0)
+    window.settings.set(embedding_model="/models/second")
+    assert [server.port for server in servers] == [9000, 9000]
+    assert [server.is_running for server in servers] == [False, True]
+    window.close()
 
 
 def test_a_server_that_cannot_start_says_why(qtbot: QtBot) -> None:
