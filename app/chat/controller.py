@@ -381,7 +381,7 @@ class ChatController(QObject):
             _sign(turn.answer, self._loaded_model.choice)
             self._loaded_model.wake()
             take = partial(self._take_passages, run)
-            self.state.begin(turn, self.retrieval.begin(conversation, turn, take))
+            self.state.begin(turn, self.retrieval.begin(run, take))
             status = self.tr("Reading the documents…")
         else:
             self._request(run)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from app.chat.calls import AnswerRun
 from app.engine.loaded_model import LoadedModel
 from app.state.documents import DocumentsState, PendingRetrieval
 from medusa_core.chats.conversation import Conversation, Turn
@@ -48,22 +49,26 @@ class PassageRetrieval:
         has_documents = self.documents.is_available and bool(self.collections_of(conversation))
         return is_new and is_first_round and has_documents
 
-    def begin(
-        self, conversation: Conversation, turn: Turn, on_end: OnRetrieved
-    ) -> PendingRetrieval:
-        """Begin to retrieve the passages for the last turn of a conversation."""
+    def begin(self, run: AnswerRun, on_end: OnRetrieved) -> PendingRetrieval:
+        """Begin to retrieve the passages for an answer to the last turn of its conversation."""
         from medusa_core.api import passage_room  # imports numpy, which takes time at start
 
+        conversation = run.conversation
+        *earlier, last = conversation.turns
+        # The model reads no prompt without an answer, such as one that was stopped at once.
+        read = [one for one in earlier if one.answer.messages(keeps_reasoning=False)] + [last]
+        fixed = (*(one.text for one in run.system), *(one.tool.as_text for one in run.tools))
+        num_fixed = sum(len(text.encode("utf-8", "replace")) for text in fixed)
         loaded = self._loaded_model.status.loaded
         context_tokens = (loaded.context_tokens if loaded is not None else 0) or _LEAST_CONTEXT
-        read: Sequence[Turn] = conversation.turns
-        if turn.answer.settings.overflow is not Overflow.STOP:
-            read = _within(context_tokens, read)  # earlier ones may be left out of the prompt
+        if last.answer.settings.overflow is not Overflow.STOP:
+            # Earlier ones may be left out of the prompt.
+            read = _within(context_tokens, read, num_fixed)
         return self.documents.retrieve(
             self.collections_of(conversation),
             [one.prompt.text for one in conversation.turns],
             [passage for one in read for passage in one.prompt.passages],
-            passage_room(context_tokens, sum(map(_num_bytes, read))),
+            passage_room(context_tokens, num_fixed + sum(map(_num_bytes, read))),
             max((one.number for one in conversation.passages), default=0) + 1,
             on_end,
         )
@@ -75,9 +80,15 @@ def _num_bytes(turn: Turn) -> int:
     return sum(len(one.text.encode("utf-8", "replace")) for one in messages)
 
 
-def _within(context_tokens: int, turns: Sequence[Turn]) -> Sequence[Turn]:
-    """Return the last turns that fit half of a context, which is never cut; the last one always."""
-    first, num_bytes = len(turns) - 1, _num_bytes(turns[-1])
+def _within(context_tokens: int, turns: list[Turn], num_fixed: int) -> list[Turn]:
+    """Return the last turns that fit half of a context, which is never cut; the last one always.
+
+    Args:
+        context_tokens: The context.
+        turns: All turns.
+        num_fixed: Bytes of the system prompt and the tools.
+    """
+    first, num_bytes = len(turns) - 1, num_fixed + _num_bytes(turns[-1])
     while first > 0:
         num_bytes += _num_bytes(turns[first - 1])
         if num_bytes > context_tokens * _BYTES_PER_TOKEN // 2:

@@ -72,6 +72,15 @@ class Collections:
                 for number, collection_id, name, *figures in db.rows(_INFO)
             )
 
+    def existing(self, collection_ids: Iterable[str]) -> list[str]:
+        """Return those of some ids whose collections exist, each once.
+
+        Raises:
+            StorageError: They can't be read.
+        """
+        there = {name for (name,) in self._store.rows("SELECT id FROM collections")}
+        return [name for name in dict.fromkeys(collection_ids) if name in there]
+
     def create(self, name: str) -> CollectionInfo:
         """Create an empty collection.
 

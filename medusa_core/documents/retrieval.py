@@ -99,8 +99,7 @@ def retrieve(
     Raises:
         StorageError: The database can't be read.
     """
-    there = {one.id for one in collections.all()}
-    ids = [one for one in dict.fromkeys(collection_ids) if one in there]
+    ids = collections.existing(collection_ids)
     if not ids:
         return Retrieved()
     whole = collections.whole_text(ids, room.whole * _BYTES_PER_TOKEN)

@@ -110,7 +110,8 @@ class PassageDialog(QDialog):
         self.setWindowTitle(passage_name(passage))
         self.resize(appearance.scale.px(44), appearance.scale.px(32))
         self._path = Path(passage.path) if passage.path else None
-        place = QLabel("\n".join(filter(None, (passage.path, rank_words(passage)))))
+        path = with_visible_controls(passage.path)
+        place = QLabel("\n".join(filter(None, (path, rank_words(passage)))))
         place.setTextFormat(Qt.TextFormat.PlainText)
         place.setWordWrap(True)
         place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

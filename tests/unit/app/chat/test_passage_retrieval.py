@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
+from app.chat.calls import AnswerRun
 from app.chat.passage_retrieval import PassageRetrieval
 from medusa_core.chats.conversation import Conversation, Turn
-from medusa_core.messages import GenerateSettings, Overflow, PassagePart, with_passages
+from medusa_core.messages import (
+    ChatMessage,
+    GenerateSettings,
+    Overflow,
+    PassagePart,
+    Role,
+    with_passages,
+)
 
 CONTEXT = 4_096
 ASKED = GenerateSettings()
@@ -29,6 +37,8 @@ def asked(
     turns: Sequence[tuple[str, int]],
     settings: GenerateSettings,
     context_tokens: int = CONTEXT,
+    system: tuple[ChatMessage, ...] = (),
+    answer: str = "Yes.",
 ) -> Turn:
     """Ask several prompts, each with a passage of a length, and begin the retrieval of the last."""
     status = SimpleNamespace(loaded=SimpleNamespace(context_tokens=context_tokens))
@@ -43,8 +53,9 @@ def asked(
         if number < len(turns):
             passage = PassagePart(number, "a", "", "x" * length, key=str(number))
             turn.prompt.content = with_passages(turn.prompt.content, (passage,))
+            turn.answer.content.finish(answer)
     assert retrieval.is_needed(conversation, turn)
-    retrieval.begin(conversation, turn, lambda _result: None)
+    retrieval.begin(AnswerRun(conversation, turn, (), system), lambda _result: None)
     # The program may end before an answer has begun.
     assert retrieval.is_needed(conversation, conversation.retry(settings))
     turn.answer.content.finish("An answer")
@@ -86,3 +97,16 @@ def test_an_endpoint_that_does_not_tell_its_context_gets_passages() -> None:
     recorder = Recorder()
     asked(recorder, [("One", 0)], ASKED, context_tokens=0)
     assert recorder.room.found > 500
+
+
+def test_passages_of_a_prompt_that_was_stopped_at_once_are_read_again() -> None:
+    recorder = Recorder()
+    asked(recorder, [("One", 100), ("Two", 0)], ASKED, answer="")
+    assert recorder.known == []
+    assert recorder.first == 2
+
+
+def test_the_system_prompt_takes_room() -> None:
+    recorder = Recorder()
+    asked(recorder, [("One", 0)], ASKED, system=(ChatMessage(Role.SYSTEM, "x" * 8_000),))
+    assert recorder.room.found < CONTEXT / 8

@@ -226,10 +226,10 @@ def test_a_collection_that_is_removed_while_it_is_read_is_no_error(
 def test_an_unexpected_error_gives_the_prompt_back(
     run: Run, bridge: EngineBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_collections: Collections) -> None:
+    def fail(_collections: Collections, _ids: object) -> None:
         raise ValueError("a fault")
 
-    monkeypatch.setattr(Collections, "all", fail)
+    monkeypatch.setattr(Collections, "existing", fail)
     reported: list[object] = []
     monkeypatch.setattr("sys.excepthook", lambda *error: reported.append(error[1]))
 
