@@ -32,6 +32,7 @@ from app.i18n.numbers import Number
 from app.state.chat import ChatState, Draft
 from app.theme.appearance import Appearance
 from app.theme.missing_fonts import FontHints
+from app.widgets.qt_text import with_visible_controls
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -390,8 +391,18 @@ class ChatController(QObject):
         self.path.refresh()
         self._show_status(turn, status)
         self._page.show_messages(True)
+        self._say_which_tools_lack(run)
         self._page.conversation.follow_end()
         self.prompt_sent.emit(conversation, turn)
+
+    def _say_which_tools_lack(self, run: AnswerRun) -> None:
+        """Say which chosen tools can't be offered now, such as those of a server that starts."""
+        panel, offered = self._page.settings_panel, {one.id for one in run.tools}
+        lacking = [one for one in panel.settings().tools if one not in offered]
+        if lacking and not panel.tools.reason:
+            words = self.tr("The model isn't offered these tools, which aren't there now: {0}")
+            names = with_visible_controls(", ".join(lacking))
+            self._page.conversation.add(Notice(words.format(names)))
 
     def _take_passages(self, run: AnswerRun, result: Retrieved | MedusaError) -> None:
         """Request the answer to a prompt whose passages were retrieved."""

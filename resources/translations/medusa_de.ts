@@ -757,6 +757,10 @@
         <translation>Die Dokumente werden durchsucht…</translation>
     </message>
     <message>
+        <source>The model isn&apos;t offered these tools, which aren&apos;t there now: {0}</source>
+        <translation>Diese Werkzeuge sind gerade nicht da und werden dem Modell nicht angeboten: {0}</translation>
+    </message>
+    <message>
         <source>The documents were searched by words alone: {0}</source>
         <translation>Die Dokumente wurden nur nach Wörtern durchsucht: {0}</translation>
     </message>

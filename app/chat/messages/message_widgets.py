@@ -312,6 +312,7 @@ class Notice(MessageWidget):
         self.text = text
         label = QLabel(text)
         label.setObjectName("notice")
+        label.setTextFormat(Qt.TextFormat.PlainText)  # it may name a file or a server's tool
         label.setWordWrap(True)
         label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         QVBoxLayout(self).addWidget(label)

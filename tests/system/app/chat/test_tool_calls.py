@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages import approval_form
 from app.chat.messages.approval_form import ApprovalForm
+from app.chat.messages.message_widgets import Notice
 from app.state.chat import ChatPhase
 from app.window.main_window import MainWindow
 from medusa_core.api import FileKind, History, open_conversation
@@ -391,6 +392,26 @@ def test_a_call_of_a_tool_that_isnt_there_is_told_to_the_model(
     assert window.chat.answers[-1].view.toPlainText() == SUM, "no tools, no calls"
     request = engine.of_kind(Generate)[-1]
     assert (request.tools, request.grammar) == ((), "")
+
+
+def test_a_chosen_tool_that_isnt_there_is_named(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    """Such as one of a server that is starting."""
+    window, _ = open_with_tools("Hello.")
+    window.page.settings_panel.tools.chosen.emit((ID, "time/now"))
+    send(window, "What time is it?")
+    wait_idle(qtbot, window)
+    notices = [one for one in window.page.conversation.messages if isinstance(one, Notice)]
+    assert len(notices) == 1
+    assert "now: time/now" in notices[0].text
+    label = notices[0].findChild(QLabel)
+    assert label is not None
+    assert label.textFormat() is Qt.TextFormat.PlainText
+    window.page.settings_panel.tools.chosen.emit((ID,))
+    send(window, "And now?")
+    wait_idle(qtbot, window)
+    assert not any(isinstance(one, Notice) for one in window.page.conversation.messages)
 
 
 def test_a_stored_state_precedes_what_it_says(qtbot: QtBot, open_with_tools: OpenWithTools) -> None:
