@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QListWidget, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import error_text
@@ -39,8 +40,9 @@ class ApprovalsPage(QWidget):
         self._empty = QLabel(self.tr("No call is always approved."))
         self._empty.setProperty("class", "muted")
         column = QVBoxLayout(self)
-        for widget in (intro, self._empty, self.labels, self.note, self.revoke_button):
+        for widget in (intro, self._empty, self.labels, self.note):
             column.addWidget(widget)
+        column.addWidget(self.revoke_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.revoke_button.clicked.connect(self._revoke)
         self.labels.currentRowChanged.connect(self._show_button)
         self.refresh()

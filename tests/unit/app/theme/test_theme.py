@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontInfo
+from PySide6.QtWidgets import QDialog, QDoubleSpinBox, QListWidget, QSpinBox
 from pytestqt.qtbot import QtBot
 
 import app
@@ -106,6 +107,20 @@ def test_disabled_widgets_look_disabled_and_are_still_visible(theme: Theme, qtbo
         assert theme.disabled in block
     for path in re.findall(r'url\("([^"]+)"\)', filled):
         assert Path(path).is_file()
+
+
+def test_number_fields_and_lists_look_like_other_fields(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    dialog = QDialog()
+    qtbot.addWidget(dialog)
+    whole, decimal, names = QSpinBox(dialog), QDoubleSpinBox(dialog), QListWidget(dialog)
+    names.addItem("A server")
+    dialog.show()
+    assert whole.sizeHint().height() == decimal.sizeHint().height()
+    assert names.visualItemRect(names.item(0)).height() > names.fontMetrics().lineSpacing() + 4
+    ground = names.grab().toImage().pixelColor(names.width() // 2, names.height() - 8)
+    assert ground.name() == appearance.theme.surface
 
 
 @THEMES
