@@ -80,8 +80,9 @@ class ContextMeter(QObject):
             return
         unsent = self._state.draft
         draft = with_attachments(unsent.text.strip(), unsent.attachments)
-        described, self._has_draft = self._state.conversation.remembered(), bool(draft)
-        question = (*described, ChatMessage(Role.USER, draft)) if draft else described
+        self._has_draft = bool(draft)
+        # Also without a draft: an answer that ends the conversation is over, not to be continued.
+        question = (*self._state.conversation.remembered(), ChatMessage(Role.USER, draft))
         if self._request is not None:
             self._request.drop()
         # A schema changes no prompt; an invalid one is refused only where it is to be enforced.
@@ -91,7 +92,7 @@ class ContextMeter(QObject):
         count = Count(
             "",  # of no conversation
             new_id(),
-            form.messages,
+            form.messages if draft else form.messages[:-1],
             settings,
             wants_prompt=self._panel.groups[TEMPLATE].is_open,
             tools=form.tools,

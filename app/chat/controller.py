@@ -272,6 +272,7 @@ class ChatController(QObject):
             if question.tool is not None and question.tool not in run.tools:
                 run.tools = (*run.tools, question.tool)
             self.calls.take_up(run)
+        self._leave_messages()  # the form of the question goes
         self.calls.decide(turn, call_place, approval, arguments)
 
     def stop(self) -> None:

@@ -24,7 +24,7 @@ from medusa_core.api import FileKind, History, open_conversation
 from medusa_core.chats.history.exchange.export import export
 from medusa_core.chats.rounds import Approval, CallState, ToolResult
 from medusa_core.loading.state import Phase
-from medusa_core.messages import Generate, Role, ToolCallFormat
+from medusa_core.messages import Count, Generate, Role, ToolCallFormat
 from medusa_core.tools.results import RunningCall, text_result
 from medusa_core.tools.toolbox import OfferedTool, Toolbox
 from tests.support.window.driving import user_messages
@@ -110,7 +110,9 @@ def test_an_allowed_call_runs_and_the_model_reads_its_result(
     assert answer.view.isHidden(), "the text of the call isn't shown"
     assert json.loads(form.edit.toPlainText()) == {"expression": "6*7"}
     engine.script = Script(answer="It is 42.")
+    form.once_button.setFocus()
     form.once_button.click()
+    assert window.page.composer.edit.hasFocus(), "not whatever comes next in the window"
     wait_idle(qtbot, window)
     assert states(window) == ["done"]
     assert [one.document.text for one in answer.rounds] == ["", "It is 42."]
@@ -203,6 +205,12 @@ def test_a_repeated_call_is_asked_about_again_and_then_offered_no_tools(
     assert states(window) == ["done", "done"]
     assert "42" in engine.of_kind(Generate)[-1].messages[-1].text
     assert engine.of_kind(Generate)[-1].tools == ()
+    window.page.composer.edit.clear()
+    num_counted = len(engine.of_kind(Count))
+    window.chat.meter.refresh()
+    qtbot.waitUntil(lambda: len(engine.of_kind(Count)) > num_counted)
+    counted = engine.of_kind(Count)[-1]
+    assert any(message.tool_calls for message in counted.messages), "the next prompt has them again"
 
 
 @pytest.mark.parametrize("when", ["generates", "waits", "runs"])
