@@ -32,7 +32,9 @@ class Fold(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.addWidget(self.button)
-        self._column.addWidget(self.view)
+        self._inside = QVBoxLayout()
+        self._inside.addWidget(self.view)
+        self._column.addLayout(self._inside)
 
     def show_title(self, text: str, tip: str) -> None:
         """Set the text of the line, and its tooltip."""
@@ -42,8 +44,11 @@ class Fold(QWidget):
 
     def restyle(self) -> None:
         """Apply the theme's sizes and colours."""
-        side = self._appearance.scale.px(0.9)
+        scale = self._appearance.scale
+        side = scale.px(0.9)
         self.button.setIconSize(QSize(side, side))
+        # Set apart from the answer that follows.
+        self._inside.setContentsMargins(scale.px(1.7), 0, 0, scale.px(0.6))
         self._show_icon()
         self.view.set_font(self._appearance.scale.font())
 

@@ -174,10 +174,11 @@ def rank_words(passage: PassagePart) -> str:
     words = QCoreApplication.translate("Passages", "rank {0} by words")
     meaning = QCoreApplication.translate("Passages", "rank {0} by meaning")
     score = QCoreApplication.translate("Passages", "score {0}")
-    parts = [
-        words.format(Number(passage.bm25_rank)) if passage.bm25_rank is not None else "",
-        meaning.format(Number(passage.vector_rank)) if passage.vector_rank is not None else "",
-    ]
-    if not any(parts):
-        return ""
-    return ", ".join(filter(None, (*parts, score.format(f"{Number(passage.score):.4f}"))))
+    parts = []
+    if passage.bm25_rank is not None:
+        parts.append(words.format(Number(passage.bm25_rank)))
+    if passage.vector_rank is not None:
+        parts.append(meaning.format(Number(passage.vector_rank)))
+    if len(parts) > 1:  # of one ranking, the score only repeats the rank
+        parts.append(score.format(f"{Number(passage.score):.4f}"))
+    return ", ".join(parts)

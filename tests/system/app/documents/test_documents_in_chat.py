@@ -269,10 +269,18 @@ def test_passages_that_are_found_later_are_shown_and_cited(
         assert isinstance(user, UserMessage)
         assert user.fold.isHidden()
         user.show_passages(
-            (PassagePart(1, "a", "", "x"), PassagePart(2, "b", "p. 2", "y", 0.5, "", "", 3))
+            (
+                PassagePart(1, "a", "", "x"),
+                PassagePart(2, "b", "p. 2", "y", 0.5, "", "", 3),
+                PassagePart(3, "c", "", "z", 0.25, "", "", 4, 1),
+            )
         )
-        assert user.fold.button.text() == "Read 2 passages of the documents"
-        assert user.fold.view.toPlainText() == "[1] a\n[2] b, p. 2 — rank 3 by words, score 0.5000"
+        assert user.fold.button.text() == "Read 3 passages of the documents"
+        assert user.fold.view.toPlainText().splitlines() == [
+            "[1] a",
+            "[2] b, p. 2 — rank 3 by words",
+            "[3] c — rank 4 by words, rank 1 by meaning, score 0.2500",
+        ]
         assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)
 
     run(work)

@@ -69,6 +69,8 @@ def test_a_call_shows_each_state_and_the_next_round_when_it_begins(
     answer.last.calls = first_round(CallState.RUNNING).calls
     message.refresh()
     assert "running" in card.button.text()
+    card.show_call(RoundCall(CALL, CallState.DONE, result=ToolResult((), duration_s=0.04)))
+    assert card.button.text().endswith("done"), "0.0 s says nothing"
     answer.last.calls = first_round(CallState.FAILED, "No such zone").calls
     answer.rounds.append(Round("r1"))
     answer.is_running = True
