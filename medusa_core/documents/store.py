@@ -24,6 +24,9 @@ _UNEMBEDDED = (
     "FROM chunks AS c JOIN documents AS d ON d.number = c.document"
     " LEFT JOIN vectors AS v ON v.chunk = c.number WHERE d.collection = ? AND v.chunk IS NULL"
 )
+# Merges the segments of the index, which have the words of removed chunks. With a removal, it is in
+# the same transaction: the program may be killed after it.
+_ERASE_WORDS = "INSERT INTO words (words) VALUES ('optimize')"
 
 
 class StoredDocument(NamedTuple):
@@ -195,6 +198,7 @@ class DocumentStore:
         """Remove documents with their text, words and vectors."""
         with self.transaction() as db:
             self._remove_documents(db, numbers)
+            db.write(_ERASE_WORDS)
 
     def remove_collection(self, collection_id: str) -> None:
         """Remove a collection with everything that was read for it.
@@ -208,6 +212,7 @@ class DocumentStore:
             numbers = db.rows("SELECT number FROM documents WHERE collection = ?", number)
             self._remove_documents(db, [number for (number,) in numbers])
             db.write("DELETE FROM collections WHERE number = ?", number)
+            db.write(_ERASE_WORDS)
         self.purge(shrinks=True)
 
     def set_embedding_model(self, collection: int, name: str) -> None:
@@ -281,7 +286,7 @@ class DocumentStore:
             shrinks: Give unused pages back to the system, too, which rewrites the file.
         """
         with self._lock:
-            self._database.write("INSERT INTO words (words) VALUES ('optimize')")
+            self._database.write(_ERASE_WORDS)
             if shrinks:
                 self._database.write("VACUUM")
             self._database.checkpoint(truncates=True)

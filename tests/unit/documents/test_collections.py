@@ -2,21 +2,26 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from medusa_core.documents import scan
 from medusa_core.documents.collections import Collections
 from medusa_core.documents.reader import DocumentReader
 from medusa_core.documents.records import DocumentState, IndexProgress
 from medusa_core.documents.schema import MIGRATIONS, restore_words
+from medusa_core.documents.store import DocumentStore
 from medusa_core.errors import AttachmentError, RequestError
 from medusa_core.system.storage.database_salvage import salvage
 
@@ -206,6 +211,31 @@ def test_a_removed_collection_leaves_no_text(
         assert not is_in_files(word)
     with pytest.raises(RequestError, match="was removed"):
         collections.search([collection_id], "quagmire")
+
+
+def test_a_removal_that_was_killed_before_its_end_leaves_no_text(
+    collections: Collections, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "secret.txt").write_text("quagmire xylophone\n\n" * 200)
+    indexed(collections, tmp_path / "files" / "birds.txt")
+    collection_id = indexed(collections, folder)
+    monkeypatch.setattr(DocumentStore, "purge", lambda *_arguments, **_options: None)
+    collections.remove(collection_id)
+    collections.close()
+    data = (tmp_path / "index" / "documents.db").read_bytes()
+    assert b"xylophon" not in data
+    assert b"quagmir" not in data
+
+
+def test_links_of_windows_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", 7, raising=False)
+    entry: Any = SimpleNamespace(
+        is_symlink=lambda: False,
+        name="junction",
+        stat=lambda *, follow_symlinks: SimpleNamespace(st_reparse_tag=7),
+    )
+    assert scan._reason_to_skip(entry) == "Links aren't followed."
 
 
 def test_any_text_is_a_query_in_any_script(collections: Collections, tmp_path: Path) -> None:
