@@ -284,6 +284,7 @@ class DocumentsDialog(QDialog):
             path = str(files[0])
         self.model_chosen.emit(path)
         self._show_models()
+        self._show_chosen()
 
     # What is shown --------------------------------------------------------------------------------
 
@@ -311,7 +312,7 @@ class DocumentsDialog(QDialog):
             self.summary_label.setText(self.tr("Make a collection, or drop files here."))
             self._show_documents("", ())
         else:
-            self.summary_label.setText(summary(chosen))
+            self.summary_label.setText(summary(chosen, self._documents.embedding_model))
             self.roots.addItems([with_visible_controls(str(path)) for path in chosen.paths])
             self.roots.setCurrentRow(min(row, len(chosen.paths) - 1))
             self._documents.start(self._list_documents(chosen.id))

@@ -26,13 +26,18 @@ _EMBEDDERS = re.compile(
 )
 
 
-def summary(info: CollectionInfo) -> str:
-    """Return the size of a collection, and by what its passages are found."""
+def summary(info: CollectionInfo, model: Path | None) -> str:
+    """Return the size of a collection, and by what its passages are found.
+
+    Args:
+        info: The collection.
+        model: The chosen embedding model; vectors of another one aren't searched.
+    """
     sizes = QCoreApplication.translate("Documents", "Documents: {0} · passages: {1} · text: {2}")
     shown = sizes.format(
         f"{Number(info.num_documents):,}", f"{Number(info.num_chunks):,}", on_disk(info.num_chars)
     )
-    if not info.num_embedded:
+    if model is None or info.embedding_model != model.name or not info.num_embedded:
         by_words = QCoreApplication.translate("Documents", "Passages are found by words alone.")
         return f"{shown}\n{by_words}"
     found = QCoreApplication.translate(

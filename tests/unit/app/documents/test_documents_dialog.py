@@ -11,12 +11,13 @@ from pytestqt.qtbot import QtBot
 
 from app.documents import documents_dialog
 from app.documents.documents_dialog import DocumentsDialog
+from app.documents.words import summary
 from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
 from app.state.documents import DocumentsState
 from app.state.library import LibraryState
 from app.theme.appearance import Appearance
-from medusa_core.api import Collections, IndexProgress
+from medusa_core.api import CollectionInfo, Collections, IndexProgress
 from medusa_core.loading.choice import demo_choice
 from tests.support.window.accessibility import faults
 from tests.support.window.fakes import FakeEngine
@@ -211,3 +212,10 @@ def test_the_embedding_model_is_chosen_or_none(
         assert box.currentText() == "a.gguf"
 
     run(work)
+
+
+def test_the_summary_says_how_passages_are_found_now() -> None:
+    info = CollectionInfo("id", "Birds", (), 1, 4, 900, "mini", 4)
+    assert "4 of them by meaning (mini)" in summary(info, Path("/models/mini"))
+    assert "by words alone" in summary(info, None)
+    assert "by words alone" in summary(info, Path("/models/other"))
