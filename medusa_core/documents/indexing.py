@@ -26,6 +26,7 @@ _READER = 1
 _MOST_PROCESSES = 4
 _POLL_S = 0.2
 _BATCH = 64  # chunks that are embedded at a time
+_TRIAL = "a text"
 
 
 def update_collection(
@@ -175,6 +176,8 @@ def _embed_missing(
 ) -> None:
     """Embed the chunks without a vector of this model."""
     collection = store.collection(collection_id)
+    if store.embedding_model(collection) not in ("", embed.name):
+        embed([_TRIAL], False)  # if it fails, the vectors of the other model stay
     store.set_embedding_model(collection, embed.name)
     num_total, num_done = store.num_unembedded(collection), 0
     last = 0

@@ -90,7 +90,7 @@ def _reason_to_skip(entry: os.DirEntry[str]) -> str:
     """Return why a file or folder within a folder is skipped; empty if it isn't."""
     if entry.is_symlink() or _is_junction(entry):
         return tr("Links aren't followed.")
-    if entry.name.startswith("."):
+    if entry.name.startswith(".") or _is_hidden(entry):
         return tr("Hidden files and folders aren't read.")
     if entry.name in _GENERATED and entry.is_dir(follow_symlinks=False):
         return tr("Folders of installed packages aren't read.")
@@ -102,6 +102,14 @@ def _is_junction(entry: os.DirEntry[str]) -> bool:
     if sys.platform == "win32":
         tag = entry.stat(follow_symlinks=False).st_reparse_tag
         return tag == stat.IO_REPARSE_TAG_MOUNT_POINT
+    return False
+
+
+def _is_hidden(entry: os.DirEntry[str]) -> bool:
+    """Whether a file or folder of Windows is hidden, such as AppData."""
+    if sys.platform == "win32":
+        attributes = entry.stat(follow_symlinks=False).st_file_attributes
+        return bool(attributes & stat.FILE_ATTRIBUTE_HIDDEN)
     return False
 
 

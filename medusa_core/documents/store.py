@@ -215,6 +215,11 @@ class DocumentStore:
             db.write(_ERASE_WORDS)
         self.purge(shrinks=True)
 
+    def embedding_model(self, collection: int) -> str:
+        """Return the name of the model of a collection's vectors; empty for none."""
+        row = self.row("SELECT embedding_model FROM collections WHERE number = ?", collection)
+        return row[0] if row else ""
+
     def set_embedding_model(self, collection: int, name: str) -> None:
         """Note the model of a collection's vectors, and remove those of another one."""
         with self.transaction() as db:
@@ -265,8 +270,7 @@ class DocumentStore:
             raise EngineError("The embedding model returned another number of vectors than texts.")
         with self.transaction() as db:
             number = self.collection(collection_id)
-            row = db.row("SELECT embedding_model FROM collections WHERE number = ?", number)
-            if row != (model,):
+            if self.embedding_model(number) != model:
                 raise RequestError("Another embedding model was chosen meanwhile.")
             db.write_many(
                 "INSERT OR IGNORE INTO vectors (chunk, vector)"

@@ -22,7 +22,7 @@ from medusa_core.documents.reader import DocumentReader
 from medusa_core.documents.records import DocumentState, IndexProgress
 from medusa_core.documents.schema import MIGRATIONS, restore_words
 from medusa_core.documents.store import DocumentStore
-from medusa_core.errors import AttachmentError, RequestError
+from medusa_core.errors import AttachmentError, ModelError, RequestError
 from medusa_core.system.storage.database_salvage import salvage
 
 
@@ -118,9 +118,23 @@ def test_words_and_vectors_are_merged(collections: Collections, folder: Path) ->
     assert not collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
     other = Letters("other")
     update(collections, collection_id, other)
-    assert len(other.texts) == 2  # all chunks anew
+    assert len(other.texts) == 3  # a trial, then all chunks anew
     assert collections.all()[0].embedding_model == "other"
     assert collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
+
+
+def test_a_model_that_fails_removes_no_vectors_of_another_one(
+    collections: Collections, folder: Path
+) -> None:
+    class Broken(Letters):
+        def __call__(self, _texts: Sequence[str], _is_query: bool, /) -> NDArray[np.float32]:
+            raise ModelError("It can't be loaded.")
+
+    collection_id = indexed(collections, folder, embed=Letters())
+    with pytest.raises(ModelError):
+        update(collections, collection_id, Broken("broken"))
+    assert collections.all()[0].num_embedded == 2
+    assert collections.search([collection_id], "heron", embed=Letters()).used_vectors
 
 
 def test_only_changed_files_are_read_and_only_new_chunks_embedded(
@@ -227,15 +241,18 @@ def test_a_removal_that_was_killed_before_its_end_leaves_no_text(
     assert b"quagmir" not in data
 
 
-def test_links_of_windows_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_and_hidden_files_of_windows_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "sys", SimpleNamespace(platform="win32"))
     monkeypatch.setattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", 7, raising=False)
+    status = SimpleNamespace(st_reparse_tag=7, st_file_attributes=0)
     entry: Any = SimpleNamespace(
-        is_symlink=lambda: False,
-        name="junction",
-        stat=lambda *, follow_symlinks: SimpleNamespace(st_reparse_tag=7),
+        is_symlink=lambda: False, name="AppData", stat=lambda *, follow_symlinks: status
     )
     assert scan._reason_to_skip(entry) == "Links aren't followed."
+    status.st_reparse_tag = 0
+    assert scan._reason_to_skip(entry) == ""
+    status.st_file_attributes = stat.FILE_ATTRIBUTE_HIDDEN
+    assert "Hidden" in scan._reason_to_skip(entry)
 
 
 def test_any_text_is_a_query_in_any_script(collections: Collections, tmp_path: Path) -> None:
