@@ -392,17 +392,17 @@ class ChatController(QObject):
         self.path.refresh()
         self._show_status(turn, status)
         self._page.show_messages(True)
-        self._say_which_tools_lack(run)
+        self._report_missing_tools(run)
         self._page.conversation.follow_end()
         self.prompt_sent.emit(conversation, turn)
 
-    def _say_which_tools_lack(self, run: AnswerRun) -> None:
-        """Say which chosen tools can't be offered now, such as those of a server that starts."""
+    def _report_missing_tools(self, run: AnswerRun) -> None:
+        """Name chosen tools that can't be offered now, such as those of a server that starts."""
         panel, offered = self._page.settings_panel, {one.id for one in run.tools}
-        lacking = [one for one in panel.settings().tools if one not in offered]
-        if lacking and not panel.tools.reason:
+        missing = [one for one in panel.settings().tools if one not in offered]
+        if missing and not panel.tools.reason:
             words = self.tr("The model isn't offered these tools, which aren't there now: {0}")
-            names = with_visible_controls(", ".join(lacking))
+            names = with_visible_controls(", ".join(missing))
             self._page.conversation.add(Notice(words.format(names)))
 
     def _take_passages(self, run: AnswerRun, result: Retrieved | MedusaError) -> None:
