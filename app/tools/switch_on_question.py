@@ -16,8 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.appearance import Appearance
 from app.tools.pairs_edit import shown_value
-from app.widgets.qt_text import with_visible_controls
-from medusa_core.api import ToolServer
+from medusa_core.api import ToolServer, visible_text
 
 _LINES = 6
 translate = QCoreApplication.translate
@@ -83,9 +82,10 @@ class SwitchOnQuestion(QDialog):
 
 
 def described(server: ToolServer) -> str:
-    """Return all that is started or reached, with signs for characters that aren't visible.
+    """Return all that is started or reached, each on one line.
 
-    Values of secrets are left out; a variable that isn't one may change what a program does.
+    Characters that can't be seen are escapes, line ends included: they could move the rest out of
+    sight. Values of secrets are left out; a variable that isn't one may change what a program does.
     """
     lines = [server.url or shlex.join((server.command, *server.args))]
     if server.cwd:
@@ -95,4 +95,4 @@ def described(server: ToolServer) -> str:
         (server.headers, translate("Tools", "with the header {0}: {1}")),
     ):
         lines += [words.format(name, shown_value(name, value)) for name, value in pairs]
-    return with_visible_controls("\n".join(lines))
+    return "\n".join(visible_text(line).replace("\n", r"\n") for line in lines)

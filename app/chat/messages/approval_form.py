@@ -142,7 +142,7 @@ class ApprovalForm(QFrame):
             return self.tr("This tool isn't there now. Switch it on under Tools, or deny the call.")
         if tool.server is None:
             return self.tr("A built-in tool of this program")
-        command = with_visible_controls(showable(tool.server.command_line))
+        command = visible_text(tool.server.command_line).replace("\n", r"\n")
         return self.tr("Server {0}: {1}").format(_one_line(tool.server.name), command)
 
     def _show_more(self) -> None:

@@ -20,6 +20,7 @@ from app.theme.appearance import Appearance
 from app.tools import servers_page
 from app.tools.known_files import KnownFile, known_files
 from app.tools.server_form import ServerForm
+from app.tools.switch_on_question import described
 from app.tools.tools_dialog import ToolsDialog
 from app.tools.window_tools import WindowTools
 from medusa_core.api import OfferedTool, ServerState, ServerStatus, Toolbox, ToolServer
@@ -388,3 +389,11 @@ def test_approvals_are_listed_and_revoked(dialog: ToolsDialog, toolbox: FakeTool
     assert toolbox.approvals.approval("k1", "soup") is Approval.NONE
     assert toolbox.approvals.approval("k2", "soup") is Approval.ALWAYS
     assert page.labels.count() == 1
+
+
+def test_line_ends_hide_nothing_of_what_is_started() -> None:
+    hidden = ToolServer("a", "sh", ("-c", "true" + "\n" * 50 + "\u202eevil"), env=(("A\nB", "1"),))
+    command, variable = described(hidden).split("\n")
+    assert command.startswith(r"sh -c 'true\n\n")
+    assert command.endswith(r"\u202eevil'")
+    assert r"A\nB=1" in variable
