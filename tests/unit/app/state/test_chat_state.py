@@ -29,9 +29,9 @@ def test_a_conversation_is_idle_answering_or_awaits_approval() -> None:
     phases: list[ChatPhase] = []
     state.phase_changed.connect(lambda: phases.append(state.phase))
     turn, request = begin(state)
-    state.set_phase(turn, ChatPhase.AWAITING_APPROVAL)
+    state.wait_for(turn, request, ChatPhase.AWAITING_APPROVAL)
     assert state.is_busy
-    state.set_phase(turn, ChatPhase.ANSWERING)
+    state.wait_for(turn, request, ChatPhase.ANSWERING)
     state.stop()
     assert request.calls == ["cancel"]
     state.end(turn)
