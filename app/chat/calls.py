@@ -44,18 +44,22 @@ class CallController(QObject):
     Attributes:
         toolbox: Tools of the user; None for none.
         is_stored: Returns whether all that was reported is in the history.
+        is_requested: Returns whether a call (id of its round, and place) still waits for a
+            decision: another program with the same history may have run it.
 
     Signals:
         changed: The state of a call (its `AnswerRun`, place and `RoundCall`) has changed.
         waiting: A call of an answer (an `AnswerRun`) waits for the user.
         ended: All calls of an answer (an `AnswerRun`) have ended; whether its next round begins.
         warned: An approval couldn't be stored (a `ToolError`).
+        taken: Another program has decided about a call of the shown conversation.
     """
 
     changed = Signal(object, int, object)
     waiting = Signal(object)
     ended = Signal(object, bool)
     warned = Signal(object)
+    taken = Signal()
     # From a tool's thread to that of the window.
     _posted = Signal(object)
 
@@ -63,6 +67,7 @@ class CallController(QObject):
         super().__init__()
         self.toolbox: Toolbox | None = None
         self.is_stored: Callable[[], bool] = lambda: True
+        self.is_requested: Callable[[str, int], bool] = lambda _id, _place: True
         self._state = state
         self._under_way: list[_Calls] = []
         self._posted.connect(self._call, Qt.ConnectionType.QueuedConnection)
@@ -125,6 +130,13 @@ class CallController(QObject):
             calls.loop.deny()
         else:
             calls.loop.approve(approval, arguments)
+
+    def give_up(self, turn: Turn) -> None:
+        """Leave the calls of an answer to another program, which has decided about one."""
+        calls = self._calls_of(turn)
+        if calls is not None:
+            calls.cancel()
+        self.taken.emit()
 
     def stop_all(self) -> None:
         """Stop all calls, before the window is closed."""

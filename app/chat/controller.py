@@ -263,6 +263,9 @@ class ChatController(QObject):
         question = self.calls.question(turn)
         if question is None or question.place != call_place:
             return
+        if not self.calls.is_requested(turn.answer.id, call_place):
+            self.calls.give_up(turn)
+            return
         if not self.calls.is_waiting(turn):
             if not self._may_ask():
                 return

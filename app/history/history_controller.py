@@ -232,6 +232,10 @@ class HistoryController(QObject):
         round_id = run.turn.answer.id
         self.journal.write(lambda h: h.save_call(round_id, place, call))
 
+    def _is_requested(self, round_id: str, place: int) -> bool:
+        """Whether a call still waits; also if the history can't be read."""
+        return self._read(lambda: self.history.is_requested(round_id, place)) is not False
+
     def _save_steps(self, answer: Answer) -> None:
         """Save the steps of an answer that aren't saved yet."""
         num_saved = self._num_saved.get(answer.id, 0)
@@ -404,6 +408,8 @@ class HistoryController(QObject):
         chat.ended.connect(lambda _conversation, _turn: self._mark())
         chat.calls.changed.connect(self._call_changed)
         chat.calls.is_stored = lambda: not self.journal.is_waiting
+        chat.calls.is_requested = self._is_requested
+        chat.calls.taken.connect(self._merge_shown)
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._save_leaf)
         chat.state.conversation_changed.connect(self._show_conversation)

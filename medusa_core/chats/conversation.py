@@ -17,7 +17,7 @@ from medusa_core.chats.attachments.attachment import (
     with_attachments,
 )
 from medusa_core.chats.passages import quote_passages
-from medusa_core.chats.rounds import Round
+from medusa_core.chats.rounds import CallState, Round
 from medusa_core.messages import (
     ChatMessage,
     Content,
@@ -402,7 +402,7 @@ class Conversation:
         if old is None:
             prompt.answers.append(answer)
             return True
-        has_grown = len(answer.rounds) > len(old.rounds)
+        has_grown = len(answer.rounds) > len(old.rounds) or _has_run_more(answer, old)
         if old.is_running or not (has_grown or (not old.can_continue and answer.can_continue)):
             return False
         prompt.answers[prompt.answers.index(old)] = answer
@@ -470,6 +470,14 @@ def _remembered(turns: Sequence[Turn]) -> list[ChatMessage]:
         if answer := turn.answer.messages(keeps_reasoning=False):
             messages += [turn.prompt.message, *answer]
     return messages
+
+
+def _has_run_more(answer: Answer, old: Answer) -> bool:
+    """Whether a call that an older version of an answer only requested has been run or denied."""
+    later = next((one.calls for one in answer.rounds if one.id == old.id), ())
+    requested = CallState.REQUESTED
+    pairs = zip(old.last.calls, later, strict=False)
+    return any(before.state is requested is not after.state for before, after in pairs)
 
 
 def _includes(prompt: Prompt, answer: Answer, message_id: str) -> bool:

@@ -23,7 +23,7 @@ from medusa_core.chats.history.records import (
     Stored,
 )
 from medusa_core.chats.reasoning import AnswerSpans, answer_text
-from medusa_core.chats.rounds import RoundCall
+from medusa_core.chats.rounds import CallState, RoundCall
 from medusa_core.messages import THINK_TAGS, GenerationDone, ReasoningFormat, StepDone
 
 
@@ -164,6 +164,23 @@ class Answers(Messages):
             self._database.write("DELETE FROM images WHERE message = ? AND call = ?", number, place)
             if call.result is not None:
                 self._add_images(number, place, call.result.content)
+
+    def is_requested(self, message_id: str, place: int) -> bool:
+        """Return whether a call waits for a decision; another program may have run it.
+
+        Args:
+            message_id: Id of its round.
+            place: Index of the call in the round.
+
+        Raises:
+            StorageError: The database can't be read.
+        """
+        decided = self._database.row(
+            "SELECT 1 FROM calls JOIN messages ON messages.number = calls.message"
+            " WHERE messages.id = ? AND calls.place = ? AND calls.state <> ?",
+            *(message_id, place, CallState.REQUESTED.value),
+        )
+        return decided is None
 
     def cut_unfinished(self) -> None:
         """End the answers of a killed program with the steps that were saved.

@@ -402,6 +402,29 @@ def test_a_call_of_a_tool_that_isnt_there_is_told_to_the_model(
     assert (request.tools, request.grammar) == ((), "")
 
 
+@pytest.mark.parametrize("is_left", [True, False])
+def test_a_call_that_another_program_has_run_isnt_run_again(
+    qtbot: QtBot, open_with_tools: OpenWithTools, is_left: bool
+) -> None:
+    window, engine = open_with_tools(SUM)
+    send(window, "How much?")
+    form = form_of(qtbot, window)
+    if is_left:
+        window.chat.stop()
+        wait_idle(qtbot, window)
+        form = shown_question(window)
+    turn = window.chat.conversation.turns[-1]
+    call = replace(turn.answer.last.calls[0], state=CallState.DONE, result=text_result("42"))
+    assert window.history is not None
+    window.history.history.save_call(turn.answer.id, 0, call)
+    form.once_button.click()
+    wait_idle(qtbot, window)
+    assert states(window) == ["done"]
+    assert len(engine.of_kind(Generate)) == 1
+    assert window.chat.answers[-1].rounds[-1].form is None
+    assert not window.chat.answers[-1].row.continue_button.isHidden()
+
+
 def test_a_chosen_tool_that_isnt_there_is_named(
     qtbot: QtBot, open_with_tools: OpenWithTools
 ) -> None:
