@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,9 +40,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MOST_RETRIEVAL_S = 60.0
-_FRESH_S = 30.0  # files aren't looked at again so soon
-_MOST_WAIT_S = 2.0  # of a prompt for files that have changed
-_LOOK_S = 0.02
+_RESCAN_S = 30.0  # files aren't looked at again so soon
+_MOST_RESCAN_S = 2.0  # of a prompt for files that have changed
+_POLL_S = 0.02
 _TOO_LONG = (
     QT_TRANSLATE_NOOP("Engine", "Searching the documents takes too long."),
     QT_TRANSLATE_NOOP("Engine", "Detach them, or try it again."),
@@ -113,7 +114,8 @@ class DocumentsState(QObject):
         self._opened: Collections | None = None
         self._opening = threading.Lock()
         self._updates: dict[str, threading.Event] = {}
-        self._looked_s: dict[str, float] = {}
+        self._rescans: set[str] = set()
+        self._scanned_s: dict[str, float] = {}
         self._is_closed = False
 
     @property
@@ -232,7 +234,7 @@ class DocumentsState(QObject):
     def _begin_update(self, collection_id: str) -> Coroutine[Any, Any, None]:
         """Begin the update of a collection; returns its work."""
         self._updates[collection_id] = stop = threading.Event()
-        self._looked_s[collection_id] = time.monotonic()
+        self._scanned_s[collection_id] = time.monotonic()
         self.updating_changed.emit(collection_id)
         return self._update(collection_id, stop)
 
@@ -309,23 +311,32 @@ class DocumentsState(QObject):
 
     async def _read_changes(self, ids: Sequence[str], pending: PendingRetrieval) -> None:
         """Read files again that have changed, as long as a prompt can wait for it."""
-        end_s = time.monotonic() + _MOST_WAIT_S
+        begun_s = time.monotonic()
         for info in self.collections:
-            looked_s = self._looked_s.get(info.id, -_FRESH_S)
-            is_due = time.monotonic() - looked_s >= _FRESH_S and info.id not in self._updates
-            # Otherwise a drive that isn't mounted would remove all of its documents.
-            if info.id in ids and is_due and await asyncio.to_thread(_are_there, info.paths):
-                self.tasks.start(self._quietly(self._begin_update(info.id)))
-        while any(map(self.is_updating, ids)) and time.monotonic() < end_s and not pending.is_done:
-            await asyncio.sleep(_LOOK_S)
+            scanned_s = self._scanned_s.get(info.id, -_RESCAN_S)
+            if info.id in ids and begun_s - scanned_s >= _RESCAN_S and not self._is_read(info.id):
+                self._rescans.add(info.id)
+                self.tasks.start(self._rescan(info), partial(self._rescans.discard, info.id))
+        while any(map(self._is_read, ids)) and not pending.is_done:
+            if time.monotonic() - begun_s > _MOST_RESCAN_S:
+                break
+            await asyncio.sleep(_POLL_S)
 
-    @staticmethod
-    async def _quietly(work: Coroutine[Any, Any, None]) -> None:
-        """Log an error of some work that the user didn't ask for."""
-        try:
-            await work
-        except MedusaError as error:
-            log.warning("documents couldn't be read again: %s", error)
+    def _is_read(self, collection_id: str) -> bool:
+        """Whether the files of a collection are looked at or read."""
+        return collection_id in self._rescans or collection_id in self._updates
+
+    async def _rescan(self, info: CollectionInfo) -> None:
+        """Read the files of a collection that have changed; errors are only logged.
+
+        If one of its paths is missing, nothing is read: that of a drive which isn't mounted would
+        remove all of its documents.
+        """
+        if await asyncio.to_thread(_all_exist, info.paths) and info.id not in self._updates:
+            try:
+                await self._begin_update(info.id)
+            except MedusaError as error:
+                log.warning("documents couldn't be read again: %s", error)
 
     def _embedding(self, is_stopped: Callable[[], bool]) -> EngineEmbedding | None:
         """The chosen embedding model; None for none."""
@@ -370,6 +381,6 @@ class DocumentsState(QObject):
             self.failed.emit(error.message, error.hint)
 
 
-def _are_there(paths: Sequence[Path]) -> bool:
+def _all_exist(paths: Sequence[Path]) -> bool:
     """Whether all files and folders of a collection exist."""
     return all(map(os.path.lexists, paths))

@@ -173,8 +173,8 @@ def test_a_dropped_retrieval_tells_nobody(run: Run, bridge: EngineBridge, tmp_pa
 def test_files_that_have_changed_are_read_again_before_a_prompt(
     run: Run, bridge: EngineBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.state.documents._FRESH_S", 0.0)
-    monkeypatch.setattr("app.state.documents._MOST_WAIT_S", 30.0)
+    monkeypatch.setattr("app.state.documents._RESCAN_S", 0.0)
+    monkeypatch.setattr("app.state.documents._MOST_RESCAN_S", 30.0)
     file = tmp_path / "birds.txt"
     file.write_text("Herons wait.")
 
