@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerRun:
-    """An answer under way.
+    """A pending answer with the tools of its rounds.
 
     Attributes:
         conversation: Its conversation.
@@ -85,7 +85,7 @@ class CallController(QObject):
         calls.loop.start()
 
     def take_up(self, run: AnswerRun) -> None:
-        """Run the calls that an answer of the shown conversation left; the user is asked first."""
+        """Ask about and run the open calls of a shown answer, which an earlier session left."""
         assert self.toolbox is not None
         calls = _Calls(self, self.toolbox, run)
         self._under_way.append(calls)

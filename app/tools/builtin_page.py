@@ -150,7 +150,7 @@ class BuiltinPage(QWidget):
         self.refresh()
 
     def _try(self, change: Callable[[], object]) -> bool:
-        """Change the toolbox; returns whether it worked."""
+        """Change the toolbox and show an error; return whether it succeeded."""
         self.note.hide()
         try:
             change()

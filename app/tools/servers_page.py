@@ -296,7 +296,7 @@ class ServerDetails(QWidget):
         switch: Switches it on or off.
         command: What is started or reached.
         tools: Its tools with their descriptions.
-        log: Last lines that it wrote.
+        log: Last lines of its log.
         edit_button: Opens its form.
         restart_button: Starts it again.
         remove_button: Removes it.

@@ -330,7 +330,7 @@ class AnswerText:
 class PartText:
     """The reasoning of an answer, or the answer without it, as a view of an `AnswerText`.
 
-    Positions are those of the whole text; characters of other parts read as line ends.
+    Positions are those of the whole text; characters of other parts are replaced by newlines.
     """
 
     def __init__(self, whole: AnswerText, *, is_reasoning: bool) -> None:

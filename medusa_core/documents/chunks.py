@@ -22,11 +22,11 @@ _BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…][\"')\]]*\s|[。�
 
 
 class Section(NamedTuple):
-    """A part of a document with a place of its own.
+    """A page of a document, or the text below a heading.
 
     Attributes:
         text: Its text, with its heading.
-        place: Place for people, `p. 3` or `Heading › Sub`; empty for numbers of lines.
+        place: Location for display, `p. 3` or `Heading › Sub`; empty to use line numbers.
         heading: Headings above it.
         first_line: Number of its first line, where `place` is empty.
         is_page: Whether it is a page, which is never joined with the next.
@@ -43,7 +43,7 @@ class Chunk(NamedTuple):
     """A chunk of a document.
 
     Attributes:
-        place: Place for people.
+        place: Location for display.
         heading: Headings above it.
         text: Its text.
     """

@@ -118,7 +118,7 @@ def _read_changed(
 
 
 def _is_changed(file: FoundFile, known: StoredDocument | None) -> bool:
-    """Whether a file isn't in the index as it is now."""
+    """Whether a file is new, or has changed since it was indexed."""
     if known is None or known.reader != _READER:
         return True
     if file.reason and as_json(file.reason) != known.reason:

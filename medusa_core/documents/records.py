@@ -1,4 +1,4 @@
-"""What collections of documents are asked for, and what they answer."""
+"""Records of collections: documents, passages, search results and progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Embed(Protocol):
     """An embedding model, as documents use it.
 
     Attributes:
-        name: Name that identifies the model; vectors of another name are computed anew.
+        name: Name that identifies the model; vectors of another name are recomputed.
     """
 
     @property
@@ -46,7 +46,7 @@ class CollectionInfo:
 
     Attributes:
         id: Id, which never changes.
-        name: Name for people.
+        name: Display name.
         paths: Absolute paths of its files and folders.
         num_documents: Indexed documents.
         num_chunks: Chunks of their text.
@@ -72,7 +72,7 @@ class DocumentInfo:
     Attributes:
         path: Its absolute path.
         state: Whether its text is indexed.
-        reason: Why it was skipped or failed, for people; else empty.
+        reason: Why it was skipped or failed; else empty.
         num_chunks: Chunks of its text.
         num_chars: Characters of its text.
         num_bytes: Size of the file when it was read.
@@ -98,7 +98,7 @@ class Passage:
     Attributes:
         document: Name of the file.
         path: Its absolute path.
-        place: Place for people, such as `p. 3`, `Heading › Sub` or `lines 10–40`; may be empty.
+        place: Location in the document, such as `p. 3`, `Heading › Sub` or `lines 10–40`.
         text: Text of the chunk.
         score: Reciprocal rank score; 0 if nothing was searched.
         bm25_rank: Rank by words, from 1; None if not found by them.

@@ -28,11 +28,11 @@ _SHORT_WORDS = 4  # a question such as “And in winter?” needs the one before
 
 
 class PassageRoom(NamedTuple):
-    """Tokens that passages may take.
+    """Token budgets for the passages of a prompt.
 
     Attributes:
-        whole: Tokens of a whole text.
-        found: Tokens of passages that a search finds.
+        whole: Budget if the whole text is quoted.
+        found: Budget of the passages that a search returns.
     """
 
     whole: int
@@ -40,7 +40,7 @@ class PassageRoom(NamedTuple):
 
 
 def passage_room(context_tokens: int, conversation_bytes: int) -> PassageRoom:
-    """Return the room for passages in a prompt, which leaves room for its answer.
+    """Return the token budgets for passages, which leave room for the answer.
 
     Args:
         context_tokens: Context of the model.
@@ -61,7 +61,7 @@ class Retrieved:
         is_whole: Whether the conversation has all text of the collections with them.
         used_vectors: Whether vectors were searched.
         problem: Why the embedding model failed; None if it didn't, or none is chosen.
-        has_known: Whether passages that the conversation has already were found, too.
+        has_known: Whether some results are passages that the conversation already has.
     """
 
     passages: tuple[PassagePart, ...] = ()
@@ -124,7 +124,7 @@ def retrieve(
 def _query(questions: Sequence[str]) -> str:
     """Return the last question, followed by the one before it if it is short.
 
-    Searches read the begin of a query, so that a long question mustn't come first.
+    The last question comes first: a search shortens a long query.
     """
     num_words = len(questions[-1].split())
     asked = questions[-2:] if num_words <= _SHORT_WORDS else questions[-1:]

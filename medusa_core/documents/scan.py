@@ -114,7 +114,7 @@ def _is_hidden(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """Whether a path has no bytes that aren't UTF-8, which Python decodes as surrogates."""
+    """Whether a path is valid UTF-8; Python decodes other bytes as surrogates."""
     try:
         path.encode()
     except UnicodeEncodeError:

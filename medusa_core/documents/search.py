@@ -156,7 +156,7 @@ class Vectors:
 
 
 def _shortened(query: str) -> str:
-    """Return begin and end of a long query: a question follows or precedes what it is about."""
+    """Return both ends of a long query: the question comes before or after a pasted text."""
     half = _MOST_CHARS // 2
     return query if len(query) <= _MOST_CHARS else f"{query[:half]}\n{query[-half:]}"
 

@@ -33,8 +33,8 @@ def sections_of(name: str, file: BinaryIO) -> Iterator[Section]:
     """Yield the sections of a file.
 
     Args:
-        name: Its name.
-        file: The file, at its begin.
+        name: File name, whose suffix selects the parser.
+        file: The file, positioned at its start.
 
     Raises:
         AttachmentError: It isn't text, is damaged, or holds too much.
@@ -90,7 +90,7 @@ def by_headings(text: str, title: str = "") -> Iterator[Section]:
 
 
 def _without_hashes(heading: str) -> str:
-    """Return a heading without the hashes that may end it."""
+    """Strip the closing hashes of an ATX heading."""
     heading = heading.strip()
     words = heading.rstrip("#")
     return words.rstrip() if not words or words[-1] in " \t" else heading

@@ -282,12 +282,12 @@ class DocumentStore:
             )
 
     def purge(self, *, shrinks: bool = False) -> None:
-        """Erase what was removed: from the index of words, the log and copies of a damaged file.
+        """Erase removed text from the FTS5 index, the write-ahead log and copies of a damaged file.
 
         Unused pages are overwritten as they are freed (`secure_delete`).
 
         Args:
-            shrinks: Give unused pages back to the system, too, which rewrites the file.
+            shrinks: Also free unused pages by `VACUUM`, which rewrites the file.
         """
         with self._lock:
             self._database.write(_ERASE_WORDS)

@@ -94,7 +94,7 @@ class EmbeddingRun:
             token_ids: Texts as token ids, instead of `texts`; nothing is added to them.
             dimensions: Dimensions of the vectors; 0 for all.
             purpose: Purpose of the texts, whose prefix is added.
-            truncates: Whether to embed the begin of texts that are too long.
+            truncates: Whether to truncate texts that are too long; else they are errors.
 
         Raises:
             RequestError: The model has no such dimensions, there is no text, or one is empty or
@@ -157,7 +157,7 @@ class EmbeddingRun:
             rows += len(self._queue[-1])
 
     def _truncated(self, text: str) -> list[int]:
-        """Tokenize the begin of a text that fits, since special tokens may end a text."""
+        """Truncate the text, not its tokens, so that final special tokens stay; then tokenize."""
         most = self._embedder.context_tokens
         text = text[: most * _CHARS_PER_TOKEN]
         while len(ids := self._embedder.encode(text)) > most and len(text) > 1:

@@ -30,7 +30,7 @@ _UNUSED = ("pooler.",)  # another pooling than sentence-transformers'
 
 
 class TransformersEmbedder(Embedder):
-    """An encoder of transformers; see `Embedder`."""
+    """`Embedder` that runs an encoder of the transformers library."""
 
     is_within_text = False
 

@@ -24,7 +24,7 @@ FileVersion = tuple[int, int, int]
 
 
 def approval_key(server: ToolServer | None, tool: Tool, host: str = "") -> str:
-    """Return what an approval binds: SHA-256 of the server's command and the tool's description.
+    """Return the key of an approval: SHA-256 of the server's command and the tool's description.
 
     If one of them changes, the user is asked again. Values of headers and variables, such as
     tokens, may change, except of variables that decide which code runs.
@@ -82,7 +82,7 @@ class Approvals:
             key: Key of the call.
             approval: How long it holds.
             conversation_id: Conversation of the call.
-            label: The tool, and the host if each has its own approval, for people.
+            label: Display name of the tool, with the host if each host has its own approval.
 
         Raises:
             ToolError: The file can't be written; the approval holds until the program ends.
@@ -159,7 +159,7 @@ class Approvals:
 
 
 def _version_of(path: Path) -> FileVersion | None:
-    """Return what changes whenever a file is replaced; None without a file."""
+    """Return time, size and inode of a file, to detect its replacement; None without a file."""
     try:
         status = path.stat()
     except OSError:

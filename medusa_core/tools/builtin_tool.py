@@ -26,11 +26,11 @@ _INVALID = (ValueError, RecursionError, fastjsonschema.JsonSchemaException)
 
 
 class CallContext(NamedTuple):
-    """What a call has besides its arguments.
+    """Context of a call besides its arguments.
 
     Attributes:
         web: Settings for requests to the web.
-        stop: Is set when the user stops the call.
+        stop: Set when the user stops the call.
     """
 
     web: WebSettings
@@ -43,13 +43,13 @@ class BuiltinTool:
 
     Attributes:
         name: Name of the function.
-        label: Name for people.
+        label: Display name.
         description: What it does, for the model.
         schema: JSON schema of its arguments.
         run: Returns the result for valid arguments; raises `ValueError` with words for the model.
         host: Returns the host that a call reaches, which needs an approval of its own; raises
             `ValueError` if it can reach none.
-        missing_setting: Returns what the user must set before the tool can be offered; or nothing.
+        missing_setting: Returns a sentence about a setting that the tool still needs, or nothing.
     """
 
     name: str
@@ -91,7 +91,7 @@ def host_of_call(name: str, arguments: str, web: WebSettings) -> str:
 
 
 def run_builtin(name: str, arguments: str, context: CallContext | None = None) -> ToolResult:
-    """Run a built-in tool; whatever is wrong with the call is the result that the model reads.
+    """Run a built-in tool; an error of the call is returned as a result for the model.
 
     Args:
         name: Name of the tool.

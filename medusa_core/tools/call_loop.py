@@ -177,7 +177,7 @@ class CallLoop:
         self._go_on()
 
     def deny(self) -> None:
-        """Don't run the waiting call; the model reads that it was denied."""
+        """Deny the waiting call, which doesn't run; the model reads that it was denied."""
         if self.waiting is None:
             return
         self.waiting = None
@@ -254,7 +254,7 @@ class CallLoop:
             self._go_through()
 
     def _fail(self, text: str) -> None:
-        """End a call that doesn't run, with words for the model."""
+        """End a call without running it; `text` tells the model why."""
         result = text_result(text, is_error=True)
         self._store(replace(self._call, state=CallState.FAILED, result=result))
 

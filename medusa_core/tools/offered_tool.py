@@ -28,9 +28,9 @@ class OfferedTool:
 
     Attributes:
         tool: The tool as the model sees it; its name is unique among all offered tools.
-        id: Id for settings, which other tools don't change: `server/tool`.
+        id: Stable id for settings, `server/tool`; independent of other tools.
         server: Server of the tool; None for a built-in one.
-        label: Name for people.
+        label: Display name.
         source: The tool as its server describes it, under the server's own name for it.
         host_of: Returns the host that a call with these arguments reaches.
     """
@@ -47,7 +47,7 @@ class OfferedTool:
         return self.host_of(arguments)
 
     def approval_key(self, arguments: str) -> str:
-        """Return what an approval of a call binds.
+        """Return the key under which an approval of a call is stored.
 
         The key has the server's own name of the tool, since `tool.name` depends on other servers.
         """
@@ -99,7 +99,7 @@ class ToolNames:
 
 
 def _shape(name: str) -> str:
-    """Return what a name has in common with names that look like it."""
+    """Return a form that is equal for names that look alike."""
     return name.casefold().translate(_LOOKALIKES)
 
 

@@ -31,7 +31,7 @@ _STOPPED = text_result("The user stopped this call.", is_error=True)
 
 
 class RunningCall:
-    """A call that runs; it has exactly one result."""
+    """A running call, which delivers exactly one result."""
 
     def __init__(
         self, on_done: Callable[[ToolResult], None], stop: Callable[[], object] | None = None

@@ -62,7 +62,7 @@ class ToolServer:
 
     @property
     def command_line(self) -> str:
-        """All that is started or reached, for people.
+        """The command line with its variables, or the address, for display.
 
         Values of headers and variables aren't shown, except of variables that decide which code
         runs: `NODE_OPTIONS=--require=other.js npx server` is another program.
@@ -86,11 +86,11 @@ class ToolServer:
 
 
 class ServersRead(NamedTuple):
-    """Servers of a file.
+    """Result of reading a file of servers.
 
     Attributes:
-        servers: The servers, in the order of the file.
-        refused: Why others can't be used, a sentence each.
+        servers: The usable servers, in the order of the file.
+        refused: A sentence for each unusable entry.
     """
 
     servers: tuple[ToolServer, ...]
@@ -201,7 +201,7 @@ def check_server(server: ToolServer) -> None:
 
 
 def _server(name: str, raw: Any) -> ToolServer:
-    """Convert an entry; other programs have none that says that a server is switched on.
+    """Convert an entry; a server without `"disabled": false` is off, as in other programs' files.
 
     Raises:
         ValueError: A value has another type, or there is not exactly one of command and address.

@@ -40,15 +40,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What is known of a server.
+    """Settings, connection state and tools of a server.
 
     Attributes:
         server: Its settings.
         state: State of the connection.
-        reason: Why it failed, for people; empty otherwise.
+        reason: Why the connection failed; empty otherwise.
         hint: What the user can do about it; may be empty.
-        tools: Tools that it offers now.
-        log: Last lines that it wrote.
+        tools: Tools that the server offers now.
+        log: Last lines of the server's log.
     """
 
     server: ToolServer
@@ -65,7 +65,7 @@ class BuiltinStatus(NamedTuple):
     Attributes:
         builtin: The tool.
         is_on: Whether the user has switched it on.
-        missing_setting: What the user must set before it can be offered, for people; or nothing.
+        missing_setting: A sentence about a setting that the tool still needs; or empty.
     """
 
     builtin: BuiltinTool
@@ -94,7 +94,7 @@ class Toolbox:
 
         Args:
             folder: Folder of `mcp.json`, `tools.json`, `approvals.json` and saved keys.
-            limits: What each server may take.
+            limits: Limits of each server.
             store: Where secrets of servers are; None for the keyring.
             is_offline: Whether offline mode is on, so that no address is reached.
         """
@@ -168,8 +168,7 @@ class Toolbox:
         Args:
             tool: Tool to call.
             arguments: Arguments as a JSON object, as text.
-            on_done: Called exactly once, from another thread; whatever is wrong with the call is a
-                result.
+            on_done: Called exactly once, from another thread; errors of the call are results, too.
         """
         context = CallContext(self.web, threading.Event())
         call = RunningCall(on_done, context.stop.set)
@@ -283,7 +282,7 @@ class Toolbox:
             value: The secret.
 
         Returns:
-            The reference that stands for it in the server's settings.
+            The reference to it for the server's settings, `${keyring:NAME}`.
 
         Raises:
             StorageError: It can't be saved.

@@ -166,6 +166,7 @@ class TextView(QTextBrowser):
         return self._copied().text
 
     def _copied(self) -> Copied:
+        """Return the selection, or the selected cells of a table, for the clipboard."""
         cursor = self.textCursor()
         if not cursor.hasComplexSelection():
             return self._copies(Selection(cursor.selectionStart(), cursor.selectionEnd()))

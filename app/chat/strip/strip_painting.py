@@ -25,7 +25,7 @@ MIN_CELLS = 1
 
 
 class StepBars(QWidget):
-    """One bar per decoding step: accepted tokens by head, on the target's own tokens."""
+    """Stacked bar per decoding step: the target's own token, then accepted tokens by source."""
 
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)

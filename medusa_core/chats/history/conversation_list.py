@@ -190,7 +190,7 @@ class ConversationList(HistoryPart):
         return tuple(row[0] for row in rows)
 
     def set_folder_collections(self, folder_id: str, collection_ids: Sequence[str]) -> None:
-        """Replace the collections of a folder, which all its conversations have.
+        """Replace the collections of documents of a folder; its conversations inherit them.
 
         Raises:
             RequestError: The folder was deleted.

@@ -104,7 +104,7 @@ class CallReader:
             yield from self._in_answer(self._call_start, self._num_pushed)
 
     def _ranges(self, events: Iterable[ToolCallEvent]) -> Iterator[Range]:
-        """Collect calls, and yield the ranges of text."""
+        """Add calls to `calls`, and yield the ranges of the answer that are text."""
         for event in events:
             if isinstance(event, ContentDelta):
                 end = self._parser.content_end

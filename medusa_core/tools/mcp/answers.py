@@ -42,6 +42,6 @@ def _text_of(block: ContentBlock) -> str:
 
 
 def _note(what: str, kind: str, base64: str) -> str:
-    """Return a note that stands for a part that isn't text."""
+    """Describe content that the model can't read, such as an image, for the model."""
     size = len(base64) * 3 // 4
     return f"[The tool returned a {what} that you can't see: {kind[:100]}, {size:,} bytes]"

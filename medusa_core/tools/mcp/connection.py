@@ -71,7 +71,7 @@ class Connection:
         Args:
             server: Settings of the server.
             store: Where its secrets are.
-            limits: What the server may take.
+            limits: Limits of the server.
             on_change: Called after each change of state, tools or log.
         """
         self.server = server
@@ -103,7 +103,7 @@ class Connection:
             self._set(ConnectionStatus(ServerState.FAILED, reason, hint))
 
     async def call(self, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
-        """Run a call; whatever is wrong with it is a result for the model.
+        """Run a call; errors are returned as a result for the model.
 
         Args:
             tool: The tool as it was approved.
@@ -232,7 +232,7 @@ class Connection:
             self._on_change()
 
     def _add_log(self, line: str) -> None:
-        """Add a line to the log; several are told of at once."""
+        """Add a line to the log; `on_change` is called once for several lines."""
         with self._lock:
             self._log.append(line)
         if not self._is_notifying:
@@ -259,7 +259,7 @@ async def _time_limit(time_s: float, reason: str) -> AsyncIterator[None]:
 
 
 def _reason_of(error: BaseException) -> tuple[str, str]:
-    """Return in words why a connection or call failed, and what the user can do."""
+    """Return message and hint for the error of a connection or call."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MedusaError):

@@ -1,4 +1,4 @@
-"""Limits of what a tool server may take: time, memory, and the model's context."""
+"""Limits of a tool server: time, size of its output, number and size of its tools."""
 
 from __future__ import annotations
 

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 class Failure:
-    """Why a connection can't go on; the first reason counts."""
+    """The first error of a connection, which ends it."""
 
     def __init__(self) -> None:
         self.error: ToolError | None = None
         self._happened = asyncio.Event()
 
     def set(self, error: ToolError) -> None:
-        """Set the reason, unless there is one."""
+        """Record the error; later ones are ignored."""
         if self.error is None:
             self.error = error
             self._happened.set()
 
     async def wait(self) -> ToolError:
-        """Return the reason as soon as there is one."""
+        """Wait for the error and return it."""
         await self._happened.wait()
         assert self.error is not None
         return self.error

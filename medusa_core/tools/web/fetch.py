@@ -103,7 +103,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _read(address: WebAddress, response: http.client.HTTPResponse) -> Response:
-    """Read a bounded part of a body.
+    """Read and decompress a body, up to `MOST_BYTES`.
 
     Raises:
         ValueError: The status is an error, or the body is damaged.

@@ -67,9 +67,9 @@ def without_hidden(messages: Sequence[Json], hidden: set[str]) -> list[Json]:
 def alternated(messages: Sequence[Json]) -> tuple[list[Json], dict[str, str]]:
     """Make prompts and answers alternate on each path, without losing text.
 
-    Consecutive messages of one role are joined. If paths branch between them, each becomes a
-    version. An answer after one that calls tools is its next round. An answer without a prompt
-    gets one.
+    Consecutive messages of one role are joined; where paths branch between them, each joined
+    message becomes a version. An answer after one that calls tools becomes its next round. An
+    answer without a prompt gets the prompt `…`.
 
     Args:
         messages: Prompts and answers, parents before their children.
