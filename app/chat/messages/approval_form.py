@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.chat.messages.call_texts import arguments_text, one_line
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
 from app.widgets.explain import explain
 from app.widgets.flow_layout import FlowLayout
-from app.widgets.qt_text import showable, with_visible_controls
 from medusa_core.api import visible_text
 from medusa_core.chats.rounds import Approval, RoundCall
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from medusa_core.api import OfferedTool
 
 _MOST_LINES = 20  # of the field; it scrolls to the others
-_MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
-_MOST_LABEL_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class ApprovalForm(QFrame):
         self.question = question
         self._appearance = appearance
         label = question.name if question.tool is None else question.tool.label
-        self._title = _plain_label(self.tr("Allow this tool call? {0}").format(_one_line(label)))
+        self._title = _plain_label(self.tr("Allow this tool call? {0}").format(one_line(label)))
         self._title.setObjectName("approvalTitle")
         self._origin = _plain_label(self._origin_text())
         self._origin.setObjectName("approvalText")
@@ -143,7 +141,7 @@ class ApprovalForm(QFrame):
         if tool.server is None:
             return self.tr("A built-in tool of this program")
         command = visible_text(tool.server.command_line).replace("\n", r"\n")
-        return self.tr("Server {0}: {1}").format(_one_line(tool.server.name), command)
+        return self.tr("Server {0}: {1}").format(one_line(tool.server.name), command)
 
     def _show_more(self) -> None:
         """Say that there are more arguments than the field shows at once."""
@@ -224,22 +222,6 @@ class _ArgumentsEdit(QPlainTextEdit):
 
     def _fit(self) -> None:
         self.updateGeometry()
-
-
-def arguments_text(arguments: str) -> str:
-    """Return arguments with an indent; characters that can't be seen are written as escapes."""
-    try:
-        values = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return visible_text(arguments)
-    indent = 2 if len(arguments) <= _MOST_INDENTED_CHARS else None
-    return visible_text(json.dumps(values, ensure_ascii=False, indent=indent))
-
-
-def _one_line(text: str) -> str:
-    """Return a name in one line of limited length."""
-    text = with_visible_controls(showable(" ".join(text.split())))
-    return text if len(text) <= _MOST_LABEL_CHARS else f"{text[:_MOST_LABEL_CHARS]}…"
 
 
 def _plain_label(text: str) -> QLabel:

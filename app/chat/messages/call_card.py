@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
+from app.chat.messages.call_texts import arguments_text, one_line
 from app.chat.messages.fold import Fold
 from app.chat.messages.text_view import InertDocument, TextView, cut_for_view
 from app.i18n.numbers import Number
@@ -27,7 +26,6 @@ _STATES = {
 }
 _MOST_NAME_CHARS = 80
 _SHOWN_S = 0.05  # a shorter duration would be shown as 0.0 s
-_MOST_INDENTED_CHARS = 1 << 14  # deeply nested arguments become a thousand times longer
 
 
 class CallCard(Fold):
@@ -48,7 +46,10 @@ class CallCard(Fold):
     def show_call(self, call: RoundCall) -> None:
         """Show a call, or its new state."""
         self.call = call
-        parts = [_one_line(call.call.name), QCoreApplication.translate("Chat", _STATES[call.state])]
+        parts = [
+            one_line(call.call.name, _MOST_NAME_CHARS),
+            QCoreApplication.translate("Chat", _STATES[call.state]),
+        ]
         if call.result is not None and call.result.duration_s >= _SHOWN_S:
             parts.append(f"{Number(call.result.duration_s):.1f} s")
         self.show_title(
@@ -59,27 +60,11 @@ class CallCard(Fold):
     @property
     def text(self) -> str:
         """Arguments and result."""
-        text = self.tr("Arguments:\n{0}").format(_indented(self.call.call.arguments))
+        text = self.tr("Arguments:\n{0}").format(arguments_text(self.call.call.arguments))
         if self.call.result is not None:
             result = self.tr("Result:\n{0}").format(_shown_content(self.call.result.content))
             text = f"{text}\n\n{result}"
         return text
-
-
-def _one_line(name: str) -> str:
-    """Return a function's name in one line of limited length."""
-    name = with_visible_controls(" ".join(name.split()))
-    return name if len(name) <= _MOST_NAME_CHARS else f"{name[:_MOST_NAME_CHARS]}…"
-
-
-def _indented(arguments: str) -> str:
-    """Return arguments with an indent; as they are if they are long, or no JSON."""
-    if len(arguments) > _MOST_INDENTED_CHARS:
-        return arguments
-    try:
-        return json.dumps(json.loads(arguments or "{}"), ensure_ascii=False, indent=2)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _shown_content(content: Content) -> str:
