@@ -86,6 +86,7 @@ class ChatState(QObject):
         self._pending: list[_Pending] = []
         self.stored: set[str] = set()
         self._drafts: dict[str, Draft] = {}  # that aren't shown, by draft id
+        self._draft_collections: tuple[str, ...] = ()  # of a new conversation
 
     def show(self, conversation: Conversation) -> None:
         """Show another conversation; the previous one's queued prompt becomes its draft."""
@@ -95,6 +96,11 @@ class ChatState(QObject):
         previous, self.conversation = self.conversation, next(same, conversation)
         self._keep_draft(self.draft_id(previous.session_id), self.draft)
         self._set_draft(self._drafts.pop(self.draft_id(self.conversation.session_id), Draft()))
+        # New conversations share a draft, and so the documents that it is about.
+        if previous.session_id not in self.stored:
+            self._draft_collections = previous.collections
+        if not self.conversation.turns and self.conversation.session_id not in self.stored:
+            self.conversation.collections = self._draft_collections
         self.conversation_changed.emit(previous)
         self.phase_changed.emit()
 
@@ -129,6 +135,8 @@ class ChatState(QObject):
 
     def begin(self, turn: Turn, request: Stoppable) -> None:
         """Begin to wait for the answer of a turn in the shown conversation."""
+        if self.conversation.session_id not in self.stored:
+            self._draft_collections = ()
         self.stored.add(self.conversation.session_id)
         self._pending.append(_Pending(self.conversation, turn, request))
         self.phase_changed.emit()

@@ -43,6 +43,22 @@ def test_a_conversation_is_idle_answering_or_awaits_approval() -> None:
     ]
 
 
+def test_documents_of_a_new_conversation_stay_with_its_draft() -> None:
+    state = ChatState()
+    state.attach_collection("birds", True)
+    stored = Conversation()
+    stored.collections = ("tea",)
+    state.stored.add(stored.session_id)
+    state.show(stored)
+    assert state.conversation.collections == ("tea",)
+    begin(state)
+    state.show(Conversation())
+    assert state.conversation.collections == ("birds",)
+    begin(state)  # the draft is sent
+    state.show(Conversation())
+    assert state.conversation.collections == ()
+
+
 def test_an_answer_goes_on_while_another_conversation_is_shown() -> None:
     state = ChatState()
     first = state.conversation
