@@ -437,7 +437,7 @@ class ChatController(QObject):
         return self.tr("Thinking…") if is_ready else self.tr("Waiting for the model…")
 
     def _run(self, turn: Turn) -> AnswerRun:
-        """Return what the rounds of an answer have in common, from the shown settings."""
+        """Return the run of an answer with the tools and system prompt of all its rounds."""
         panel = self._page.settings_panel
         tools = () if panel.tools.reason else self.calls.chosen(panel.settings().tools)
         return AnswerRun(self.conversation, turn, tools, panel.framed(()))

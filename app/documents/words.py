@@ -61,6 +61,6 @@ def embedding_models(installed: Iterable[Installed]) -> list[Installed]:
 
 
 def model_name(path: Path, installed: Iterable[Installed]) -> str:
-    """Return the name of an embedding model, for people."""
+    """Return the display name of an embedding model."""
     names = (one.title or one.name for one in installed if one.path == path)
     return next(names, path.name)

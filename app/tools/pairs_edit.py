@@ -39,7 +39,7 @@ class Pair:
 
 
 def shown_value(name: str, value: str) -> str:
-    """Return a value for people; an ellipsis for that of a secret."""
+    """Return a value for display; an ellipsis for a secret."""
     return "…" if _REFERENCE.search(value) or _SECRET_NAMES.search(name) else value
 
 

@@ -50,7 +50,7 @@ class Answer:
         settings: Generation settings.
         given: The text of the last round to continue; None for a new one.
         keep_tokens: Number of its tokens to keep; None for all.
-        model: Name of the model, for people.
+        model: Display name of the model.
         model_key: Folder or id of the model.
         is_running: Whether it is being generated.
     """

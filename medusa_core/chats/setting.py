@@ -36,7 +36,7 @@ class When(Enum):
 
     @property
     def is_of_one_choice(self) -> bool:
-        """Whether a single rule or drafter has the setting, so that others hide it."""
+        """Whether only one rule or drafter uses the setting; it is hidden with all others."""
         return self in (When.NOT_EXACT, When.LOOKS_AHEAD)
 
     def reason_ignored(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> str:

@@ -39,7 +39,7 @@ _CHOOSE = tr("Choose an embedding model, such as Qwen3-Embedding as GGUF, or all
 
 
 class EmbeddingFiles(NamedTuple):
-    """Content of an embedding model's files, weights excepted.
+    """Configuration of an embedding model, read from its files.
 
     Attributes:
         path: Folder in Hugging Face layout, or a GGUF file.

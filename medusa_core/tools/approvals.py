@@ -51,7 +51,7 @@ class Approvals:
 
         Args:
             path: The file, if there is one. Several programs share it: it is read again after each
-                change, so that none restores what another one has revoked.
+                change, so that a revoked approval isn't written back.
         """
         self._path = path
         self._always: set[str] = set()

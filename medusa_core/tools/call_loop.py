@@ -100,7 +100,7 @@ class CallLoop:
         Args:
             round_: The round, which has ended. Of its calls, those that were requested are run.
             tools: Tools that may be called.
-            toolbox: Runs calls, and knows what the user has approved.
+            toolbox: Runs calls; holds the user's approvals.
             conversation_id: Id of the conversation.
             host: Shows and stores calls.
             num_rounds: Number of rounds of the answer so far.

@@ -1,4 +1,4 @@
-"""Tools under the names by which models call them: valid, unique, and no imitations."""
+"""Tools with the names by which models call them, which are valid, unique and distinguishable."""
 
 from __future__ import annotations
 

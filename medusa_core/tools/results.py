@@ -40,7 +40,7 @@ class RunningCall:
 
         Args:
             on_done: Called once with the result, in the thread that has it.
-            stop: Ends the tool's work, from any thread and at once; None until `on_cancel` sets it.
+            stop: Stops the tool immediately, from any thread; None until `on_cancel` sets it.
         """
         self._on_done = on_done
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class RunningCall:
         self.finish_soon(_STOPPED)
 
     def on_cancel(self, stop: Callable[[], object]) -> None:
-        """Set what ends the tool's work, from any thread and at once."""
+        """Set the function that stops the tool immediately, from any thread."""
         with self._lock:
             self._stop = stop
             is_late = self._is_cancelled

@@ -23,7 +23,7 @@ class Tool(NamedTuple):
 
     @property
     def as_text(self) -> str:
-        """The tool as `Generate.tools` has it; equal tools are equal texts."""
+        """The function as canonical JSON, for `Generate.tools`."""
         parameters = json.loads(self.parameters)
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return json.dumps(function, ensure_ascii=False, sort_keys=True)

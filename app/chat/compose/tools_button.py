@@ -27,7 +27,7 @@ class ChecksMenu(QMenu):
             super().keyPressEvent(event)
 
     def _toggle(self, action: object) -> bool:
-        """Toggle an entry; returns whether it is one to check."""
+        """Toggle a checkable entry; return whether it is one."""
         entries = (entry for entry in self.actions() if entry is action)
         entry = next(entries, None)
         if entry is None or not entry.isCheckable() or not entry.isEnabled():

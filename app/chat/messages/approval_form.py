@@ -144,7 +144,7 @@ class ApprovalForm(QFrame):
         return self.tr("Server {0}: {1}").format(one_line(tool.server.name), command)
 
     def _show_more(self) -> None:
-        """Say that there are more arguments than the field shows at once."""
+        """Show a hint if the arguments need scrolling."""
         self._more.setVisible(self.edit.verticalScrollBar().maximum() > 0)
 
     def _check(self) -> None:

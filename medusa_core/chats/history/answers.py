@@ -46,7 +46,7 @@ class Answers(Messages):
 
         Args:
             message_id: Id of the answer.
-            model: Name of the model, for people.
+            model: Display name of the model.
             model_key: Folder or id of the model.
 
         Raises:

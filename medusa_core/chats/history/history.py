@@ -47,7 +47,7 @@ class History(Answers, Importing, Copying, Search, Traces):
     """The database of all conversations; its base classes each do one part.
 
     Attributes:
-        notice: What went wrong at opening, in a sentence for people; empty for nothing.
+        notice: A sentence about a problem at opening; empty for none.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class StoredAnswer:
     """A round of an answer without its text.
 
     Attributes:
-        model: Name of the model, for people.
+        model: Display name of the model.
         model_key: Folder or id of the model, to compare it with the loaded one.
         state: State of the answer.
         settings: Generation settings.

@@ -16,7 +16,7 @@ class ContentDelta(NamedTuple):
 
 
 class CallStarted(NamedTuple):
-    """A call of which the function's name is known.
+    """Start of a call, reported once the function's name is complete.
 
     Attributes:
         place: Index of the call in the answer, from 0.

@@ -29,7 +29,7 @@ class Connections:
 
         Args:
             store: Where secrets of servers are.
-            limits: What each server may take.
+            limits: Limits of each server.
             on_change: Called from any thread after a change.
         """
         self._store = store
@@ -76,7 +76,7 @@ class Connections:
             return dict(self._connections)
 
     def call(self, server: ToolServer, tool: Tool, arguments: str, call: RunningCall) -> None:
-        """Run a call, whose result comes from the thread of the event loop.
+        """Run a call; its result is delivered in the thread of the event loop.
 
         Args:
             server: Settings of the server as they were approved.

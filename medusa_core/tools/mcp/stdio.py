@@ -57,7 +57,7 @@ async def run_program(
 
     Args:
         server: Settings with the values of secrets.
-        limits: What the program may take.
+        limits: Limits of the program.
         on_log: Gets each line of its log.
 
     Raises:
@@ -240,7 +240,7 @@ class _Program:
         return True
 
     def _end_tree(self) -> None:
-        """End the program and what it has started."""
+        """End the program and its child processes."""
         self._close_lifeline()
         if sys.platform == "win32":
             try:
@@ -293,7 +293,7 @@ def _find_program(command: str, folder: Path, environment: dict[str, str]) -> st
 
 
 def _parse(line: bytes) -> SessionMessage | None:
-    """Return the message of a line; None if it has another form."""
+    """Parse a line as a JSON-RPC message; None if it isn't one."""
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
 

@@ -1,4 +1,4 @@
-"""Fetch pages in a process with limits of time and memory, which a stop kills at once."""
+"""Fetch pages in a process with limits of time and memory, which is killed to stop a call."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from medusa_core.tools.web.address import WebAddress, parse_address
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """What the user has set.
+    """The user's settings for requests to the web.
 
     Attributes:
         search_url: Address of a SearXNG server; empty for none.
@@ -51,7 +51,7 @@ def _parsed(text: str, example: str) -> WebAddress:
 
 
 def forbid_offline(settings: WebSettings) -> None:
-    """Check that offline mode is off.
+    """Raise an error in offline mode.
 
     Raises:
         ValueError: It is on.
