@@ -236,6 +236,7 @@ class TerminalChat:
             tools,
             self.conversation.session_id,
             lambda place, call: self._record.save_call(round_id, place, call),
+            lambda place: self._record.is_requested(round_id, place),
         )
 
     async def _receive(self, request: Generate, turn: Turn) -> None:

@@ -80,6 +80,21 @@ class ChatRecord:
         self._write(lambda history: history.save_call(round_id, place, call))
         return not self._pending
 
+    def is_requested(self, round_id: str, place: int) -> bool:
+        """Return whether a call waits for a decision; a window may have decided about it.
+
+        Args:
+            round_id: Id of its round.
+            place: Index of the call in the round.
+        """
+        if self.history is None:
+            return True
+        try:
+            return self.history.is_requested(round_id, place)
+        except StorageError as error:
+            log.info("the state of a call can't be read: %s", error.message)
+            return True
+
     def set_reasoning(self, turn: Turn) -> None:
         """Write the reasoning format of an answer."""
         answer = turn.answer

@@ -22,6 +22,7 @@ _APPROVALS = {"y": Approval.ONCE, "yes": Approval.ONCE, "always": Approval.ALWAY
 
 ReadLine = Callable[[str], Awaitable[str]]
 SaveCall = Callable[[int, RoundCall], bool]
+IsRequested = Callable[[int], bool]
 
 
 class TerminalTools:
@@ -88,7 +89,12 @@ class TerminalTools:
             self._loop.stop()
 
     async def run(
-        self, answer: Answer, tools: tuple[OfferedTool, ...], conversation_id: str, save: SaveCall
+        self,
+        answer: Answer,
+        tools: tuple[OfferedTool, ...],
+        conversation_id: str,
+        save: SaveCall,
+        is_requested: IsRequested,
     ) -> bool:
         """Run the calls of an answer's last round that the user allows.
 
@@ -97,11 +103,13 @@ class TerminalTools:
             tools: Tools that were offered.
             conversation_id: Id of the conversation.
             save: Stores a call's new state; returns whether it is stored.
+            is_requested: Returns whether a call (its index) waits for a decision: a window may have
+                run it.
 
         Returns:
             Whether the next round reads the results.
         """
-        host = _Host(self._screen, self._read_line, save)
+        host = _Host(self._screen, self._read_line, save, is_requested)
         self._loop = CallLoop(
             answer.last,
             tools,
@@ -127,8 +135,15 @@ class TerminalTools:
 class _Host:
     """Shows and stores the calls of a round, and asks the user; see `CallHost`."""
 
-    def __init__(self, screen: Screen, read_line: ReadLine | None, save: SaveCall) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        read_line: ReadLine | None,
+        save: SaveCall,
+        is_requested: IsRequested,
+    ) -> None:
         self._screen, self._read_line, self._save = screen, read_line, save
+        self._is_requested = is_requested
         self._event_loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[bool] = self._event_loop.create_future()
         self._question: asyncio.Task[None] | None = None
@@ -181,6 +196,11 @@ class _Host:
         try:
             line = await read_line(QUESTION)
         except (EOFError, KeyboardInterrupt):
+            self._calls.stop()
+            return
+        place = self._calls.waiting
+        if place is not None and not self._is_requested(place):
+            self._screen.print_dim("A window has decided about this call: the chat goes on there.")
             self._calls.stop()
             return
         approval = _APPROVALS.get(line.strip().lower())

@@ -173,6 +173,20 @@ def test_no_call_of_an_answer_that_was_cut_runs(tmp_path: Path, how: str) -> Non
     assert len(model.requests) == 1
 
 
+def test_a_call_that_a_window_has_denied_does_not_run(tmp_path: Path) -> None:
+    async def decide_in_the_window(question: str) -> str:
+        turn = chat.chat.conversation.turns[-1]
+        call = replace(turn.answer.last.calls[0], state=CallState.DENIED)
+        chat.history.save_call(turn.answer.id, 0, call)
+        return "y"
+
+    chat = Chat(tmp_path, Model(calling("1"), "No."), read=decide_in_the_window)
+    assert asyncio.run(chat.ask("Calculate."))
+    assert chat.stored() == [CallState.DENIED]
+    assert len(chat.model.requests) == 1
+    assert "A window has decided" in chat.out.getvalue() + chat.err.getvalue()
+
+
 def test_arguments_are_shown_whole_and_move_no_cursor(tmp_path: Path) -> None:
     read, _ = typing("n")
     expression = "1 + " * 300 + "1"
