@@ -114,6 +114,7 @@ class DocumentsState(QObject):
         self._opened: Collections | None = None
         self._opening = threading.Lock()
         self._updates: dict[str, threading.Event] = {}
+        self._repeats: set[str] = set()
         self._rescans: set[str] = set()
         self._scanned_s: dict[str, float] = {}
         self._is_closed = False
@@ -222,8 +223,10 @@ class DocumentsState(QObject):
         return collection_id in self._updates
 
     def update(self, collection_id: str) -> None:
-        """Read new and changed files of a collection; does nothing while they are being read."""
-        if collection_id not in self._updates:
+        """Read new and changed files of a collection; once more if they are being read."""
+        if collection_id in self._updates:
+            self._repeats.add(collection_id)  # files may have been added since it began
+        else:
             self.start(self._begin_update(collection_id))
 
     def stop(self, collection_id: str) -> None:
@@ -260,8 +263,12 @@ class DocumentsState(QObject):
         finally:
             thread.shutdown(wait=False)
             del self._updates[collection_id]
+            repeats = collection_id in self._repeats
+            self._repeats.discard(collection_id)
             if not self._is_closed:
                 self.updating_changed.emit(collection_id)
+        if repeats and not stop.is_set():
+            self.update(collection_id)
         await self.refresh()
 
     # Passages for prompts -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,6 +218,34 @@ def test_a_collection_that_is_removed_while_it_is_read_is_no_error(
         await state.tasks.wait()
         assert told == []
         assert state.collections == ()
+        state.close()
+
+    run(work)
+    bridge.close()
+
+
+def test_files_that_are_added_while_others_are_read_are_read_after_them(
+    run: Run, bridge: EngineBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"heron {name}")
+    has_read, may_end, update = threading.Event(), threading.Event(), Collections.update
+
+    def slow(*arguments: Any) -> None:
+        update(*arguments)
+        has_read.set()
+        may_end.wait(10)
+
+    monkeypatch.setattr(Collections, "update", slow)
+
+    async def work() -> None:
+        state = DocumentsState(tmp_path / "index", bridge)
+        made = await state.create("Birds", [tmp_path / "a.txt"])
+        await asyncio.to_thread(has_read.wait, 10)
+        await state.add(made.id, [tmp_path / "b.txt"])
+        may_end.set()
+        await state.tasks.wait()
+        assert [one.name for one in await state.documents(made.id)] == ["a.txt", "b.txt"]
         state.close()
 
     run(work)
