@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLay
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.wrapped_button import WrappedButton
 
 HINT = QT_TRANSLATE_NOOP(
     "Chat",
@@ -78,7 +79,7 @@ class EmptyState(QWidget):
             self._grid.removeWidget(old)
             old.hide()
             old.deleteLater()
-        self.buttons = tuple(QPushButton(prompt) for prompt in prompts)
+        self.buttons = tuple(WrappedButton(prompt) for prompt in prompts)
         for index, (button, prompt) in enumerate(zip(self.buttons, prompts, strict=True)):
             button.setProperty("class", "suggestion")
             button.setAccessibleDescription(self.tr("Sends this prompt"))

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.message_widgets import Notice
-from app.chat.suggestions import DEMO, SMALL
+from app.chat.suggestions import CODE, DEMO, SMALL
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     ChatMessage,
@@ -178,6 +178,22 @@ def test_suggested_questions_are_replaced_whatever_their_number(
         empty.buttons[-1].click()
     assert chosen.args == [SMALL[-1]]
     assert [button.text() for button in empty.buttons] == list(SMALL)
+
+
+def test_suggested_questions_are_readable_in_any_width(qtbot: QtBot, open_ready: Open) -> None:
+    window, _ = open_ready()
+    window.page.empty.show_suggestions(CODE)
+    window.page.show_panel(True)
+    window.resize(QSize(1120, 800))
+    button = window.page.empty.buttons[0]
+
+    def visible_width() -> int:
+        return button.visibleRegion().boundingRect().width()
+
+    qtbot.waitUntil(lambda: 0 < visible_width() == button.width())
+    assert button.width() < button.fontMetrics().horizontalAdvance(CODE[0])
+    qtbot.waitUntil(lambda: button.height() >= button.heightForWidth(button.width()))
+    assert button.height() > button.sizeHint().height()
 
 
 def test_the_view_scrolls_along_only_if_it_is_at_the_end(qtbot: QtBot, open_ready: Open) -> None:

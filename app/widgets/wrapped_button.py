@@ -1,0 +1,69 @@
+"""Button whose text is wrapped."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QPaintEvent, QPalette
+from PySide6.QtWidgets import (
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionButton,
+    QStylePainter,
+    QWidget,
+)
+
+_FLAGS = Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
+_LEAST_CHARS = 12  # of a line
+_ANY_PX = 1 << 14
+
+
+class WrappedButton(QPushButton):
+    """Button that is as high as its text in the given width needs; Qt's own cuts a long text off.
+
+    Args:
+        text: The text.
+        parent: Parent widget.
+    """
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        inside = self._inside(QRect(0, 0, width, _ANY_PX))
+        metrics = self.fontMetrics()
+        text = metrics.boundingRect(0, 0, inside.width(), _ANY_PX, int(_FLAGS), self.text())
+        return max(super().sizeHint().height(), text.height() + _ANY_PX - inside.height())
+
+    def minimumSizeHint(self) -> QSize:
+        width = self.fontMetrics().averageCharWidth() * _LEAST_CHARS
+        return QSize(width, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        option.text = ""
+        painter = QStylePainter(self)
+        painter.drawControl(QStyle.ControlElement.CE_PushButton, option)
+        start = QStyle.visualAlignment(self.layoutDirection(), Qt.AlignmentFlag.AlignLeft)
+        painter.drawItemText(
+            self._inside(self.rect()),
+            int(_FLAGS | start),
+            self.palette(),
+            self.isEnabled(),
+            self.text(),
+            QPalette.ColorRole.ButtonText,
+        )
+
+    def _inside(self, rect: QRect) -> QRect:
+        """Return where the text is in a button of a size."""
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        option.rect = rect
+        return self.style().subElementRect(QStyle.SubElement.SE_PushButtonContents, option, self)
