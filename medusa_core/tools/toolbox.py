@@ -233,9 +233,22 @@ class Toolbox:
         """Switch a server on, which starts or reaches it, or off.
 
         Raises:
-            ToolError: There is no such server, or `mcp.json` can't be written.
+            ToolError: There is no such server, `mcp.json` can't be written, or has another server
+                of this name than `servers` has shown; then that is shown.
         """
-        self._change_one(name, lambda server: (replace(server, is_enabled=on),))
+        shown = [replace(server, is_enabled=on) for server in self._named(name)]
+
+        def switched(server: ToolServer) -> tuple[ToolServer, ...]:
+            found = replace(server, is_enabled=on)
+            if on and found not in shown:
+                self.reload()
+                raise ToolError(
+                    tr("The server {0} has been changed in mcp.json.", repr(name)),
+                    tr("Look at what it starts now, then switch it on."),
+                )
+            return (found,)
+
+        self._change_one(name, switched)
 
     def remove(self, name: str) -> None:
         """Remove a server and its secrets; the keyring may block.

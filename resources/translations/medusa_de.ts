@@ -4902,6 +4902,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Für die Schätzung der Geschwindigkeit ist kein Platz.</translation>
     </message>
     <message>
+        <source>The server {0} has been changed in mcp.json.</source>
+        <translation>Der Server {0} ist in mcp.json geändert worden.</translation>
+    </message>
+    <message>
+        <source>Look at what it starts now, then switch it on.</source>
+        <translation>Sehen Sie sich an, was er jetzt startet, und schalten Sie ihn dann ein.</translation>
+    </message>
+    <message>
         <source>There is no server {0}.</source>
         <translation>Es gibt keinen Server {0}.</translation>
     </message>

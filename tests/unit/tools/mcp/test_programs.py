@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from medusa_core.chats.rounds import ToolResult
+from medusa_core.errors import ToolError
 from medusa_core.tools.results import MOST_RESULT_BYTES
-from medusa_core.tools.servers import ToolServer
+from medusa_core.tools.servers import ToolServer, write_servers
 from medusa_core.tools.status import ServerState
 from medusa_core.tools.toolbox import Toolbox
 from tests.support.toolboxes import (
@@ -206,6 +207,21 @@ def test_nothing_starts_before_it_is_switched_on(tmp_path: Path) -> None:
     with opened(tmp_path / "config") as again:
         assert status(again, "tea").state is ServerState.OFF
     assert len(pids(marker)) == 1
+
+
+def test_what_changed_since_it_was_shown_isnt_started(tmp_path: Path) -> None:
+    marker = tmp_path / "started"
+    shown = replace(program("tea", env={"MARKER": str(marker)}), is_enabled=False)
+    with opened(tmp_path / "config", shown) as toolbox:
+        changed = replace(shown, args=(*shown.args, "stubborn"))
+        write_servers(toolbox.path, (changed,))
+        with pytest.raises(ToolError, match="has been changed"):
+            toolbox.set_enabled("tea", on=True)
+        assert status(toolbox, "tea").server == changed
+        assert status(toolbox, "tea").state is ServerState.OFF
+        assert not marker.exists()
+        toolbox.set_enabled("tea", on=True)
+        assert settled(toolbox, "tea").state is ServerState.READY
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
