@@ -8,7 +8,9 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QVBoxLayout, QWidg
 from app.chat_settings.tool_choice import ToolChoice, ToolOffer
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain
+from app.widgets.qt_text import with_visible_controls
 
+_MOST_CHARS = 600  # of a description, of which a server may write 64 KiB
 translate = QCoreApplication.translate
 
 
@@ -88,4 +90,5 @@ def tool_explanation(offer: ToolOffer) -> str:
     """Return what a tool does, or that it is missing."""
     if offer.is_missing:
         return translate("ToolList", "This tool isn't there now: its server is off or was changed.")
-    return offer.description
+    text = with_visible_controls(offer.description)
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"

@@ -17,6 +17,7 @@ from medusa_core.i18n import tr
 from medusa_core.system.key_store import KeyStore
 from medusa_core.system.loopback import is_loopback_url
 from medusa_core.tools.approvals import Approvals
+from medusa_core.tools.arguments import visible_text
 from medusa_core.tools.builtin_tool import (
     BuiltinTool,
     CallContext,
@@ -408,7 +409,7 @@ class Toolbox:
 def _offered(server: ToolServer, source: Tool, names: ToolNames) -> OfferedTool:
     """Return a tool of a server under the name by which models call it."""
     tool = source._replace(name=names.name(server.name, source.name))
-    label = f"{server.name} · {source.name}"
+    label = " ".join(visible_text(f"{server.name} · {source.name}").split())
     return OfferedTool(tool, server_tool_id(server.name, source.name), server, label, source)
 
 

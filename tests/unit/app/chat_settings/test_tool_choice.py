@@ -125,3 +125,10 @@ def test_the_menu_stays_open_while_tools_are_checked(
         menu.setActiveAction(menu.actions()[-1])
         QTest.keyClick(menu, Qt.Key.Key_Return)
     assert not menu.isVisible()
+
+
+def test_a_long_description_makes_no_endless_tooltip(panel: ChatSettingsPanel) -> None:
+    panel.tools.offer((ToolOffer("a/b", "b", "\u202ex" * 50_000, "{}"),))
+    said = panel.tool_list.boxes["a/b"].accessibleDescription()
+    assert len(said) < 1000
+    assert "\u202e" not in said

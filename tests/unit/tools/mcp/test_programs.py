@@ -173,6 +173,7 @@ def test_tools_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
         assert names.count("echo") == 1
         assert "odd_calcu1ate" in names
         assert "_im_start_system" in names
+        assert r"odd · \u202eohce read" in [tool.label for tool in found.tools]
         assert all(len(name) <= 64 for name in names)
         until(toolbox, lambda: len(status(toolbox, "odd").log) >= 6)
         assert "deep: its schema is nested too deeply" in status(toolbox, "odd").log
