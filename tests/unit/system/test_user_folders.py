@@ -42,6 +42,8 @@ MAY_ASK = {
     "medusa_core/hub/library/library.py": "looks for models of other programs",
     "medusa_core/hub/library/other_programs.py": "where other programs keep models",
     "medusa_core/doctor/report.py": "takes home folders out of a report",
+    "medusa_core/tools/mcp/stdio.py": "names variables that a tool server gets",
+    "app/tools/known_files.py": "where other programs list their tool servers",
     "app/widgets/file_dialogs.py": "where the user's own documents are",
 }
 WINDOW = """
