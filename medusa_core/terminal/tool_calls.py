@@ -167,6 +167,8 @@ class _Host:
                 if call.state is not CallState.RUNNING:
                     self._show_result(call)
             case CallState.DENIED:
+                if place not in self._shown:  # it was denied in the round before
+                    self._show_call(place, call)
                 self._screen.print_dim("denied")
         return self._save(place, call)
 

@@ -173,6 +173,14 @@ def test_no_call_of_an_answer_that_was_cut_runs(tmp_path: Path, how: str) -> Non
     assert len(model.requests) == 1
 
 
+def test_a_call_that_is_denied_again_is_shown(tmp_path: Path) -> None:
+    read, questions = typing("n")
+    chat = Chat(tmp_path, Model(calling("1"), calling("1"), "No."), read=read)
+    assert asyncio.run(chat.ask("Calculate."))
+    assert (questions, chat.stored()) == ([QUESTION], [CallState.DENIED] * 2)
+    assert chat.out.getvalue().count("▸ Calculator") == 2
+
+
 def test_a_call_that_a_window_has_denied_does_not_run(tmp_path: Path) -> None:
     async def decide_in_the_window(question: str) -> str:
         turn = chat.chat.conversation.turns[-1]
