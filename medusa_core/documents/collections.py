@@ -235,18 +235,6 @@ class Collections:
             rows = db.rows(f"{PASSAGE} {within} ORDER BY l.number, d.path, c.number", *numbers)
         return tuple(map(as_passage, rows))
 
-    def passage(self, key: str) -> Passage | None:
-        """Return a passage by its key; None if its document has changed or was removed."""
-        collection_id, _, rest = key.partition("/")
-        document, _, chunk = rest.partition("/")
-        if not (document.isdecimal() and chunk.isdecimal()):
-            return None
-        row = self._store.row(
-            f"{PASSAGE} WHERE l.id = ? AND d.number = ? AND c.number = ?",
-            *(collection_id, int(document), int(chunk)),
-        )
-        return None if row is None else as_passage(row)
-
     def close(self) -> None:
         """Close the database; a second call does nothing."""
         self._store.close()

@@ -103,8 +103,8 @@ class Passage:
         score: Reciprocal rank score; 0 if nothing was searched.
         bm25_rank: Rank by words, from 1; None if not found by them.
         vector_rank: Rank by vectors, from 1; None if not found by them.
-        key: Collection id, document and chunk number, separated by slashes: see
-            `Collections.passage`.
+        key: Collection id, document and chunk number, separated by slashes; a document that is read
+            again gets new ones.
     """
 
     document: str

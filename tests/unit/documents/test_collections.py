@@ -99,10 +99,7 @@ def test_passages_are_found_by_words_and_carry_place_and_key(
     assert "wait for fish" in best.text
     assert best.bm25_rank == 1
     assert best.vector_rank is None
-    again = collections.passage(best.key)
-    assert again is not None
-    assert again.text == best.text
-    assert collections.passage("x/1/../2") is None
+    assert best.key.startswith(f"{collection_id}/")
 
 
 def test_words_and_vectors_are_merged(collections: Collections, folder: Path) -> None:
