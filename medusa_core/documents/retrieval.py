@@ -147,9 +147,17 @@ def _search(
 
 
 def _new(passages: Iterable[Passage], known: Iterable[PassagePart]) -> list[Passage]:
-    """Return the passages that aren't known."""
-    keys = {one.key for one in known}
-    return [one for one in passages if one.key not in keys]
+    """Return the passages that aren't known, each once.
+
+    Keys aren't compared: all passages of a document get new ones when it is read again.
+    """
+    seen = {(one.document, one.text) for one in known}
+    new = []
+    for one in passages:
+        if (one.document, one.text) not in seen:
+            seen.add((one.document, one.text))
+            new.append(one)
+    return new
 
 
 def _num_tokens(passages: Iterable[Passage]) -> int:

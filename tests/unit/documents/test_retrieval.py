@@ -96,8 +96,9 @@ def test_passages_stay_within_their_room(collections: Collections, tmp_path: Pat
     found = retrieve(collections, [one], ["Herons"], (), PassageRoom(10, 500))
     assert 1 < len(found.passages) < 4
     assert retrieve(collections, [one], ["Herons"], (), PassageRoom(10, 0)).passages == ()
-    wide = indexed(collections, tmp_path, g="鷺" * 1_000)  # a token each
-    assert not retrieve(collections, [wide], ["鷺"], (), PassageRoom(500, 500)).is_whole
+    ideographs = "".join(map(chr, range(0x4E00, 0x4E00 + 1_000)))  # a token each
+    wide = indexed(collections, tmp_path, g=ideographs)
+    assert not retrieve(collections, [wide], ["一"], (), PassageRoom(500, 500)).is_whole
 
 
 def test_room_leaves_an_answer_and_the_conversation_their_share() -> None:
@@ -136,3 +137,16 @@ def test_numbers_go_on_after_those_of_the_conversation(
     known = (PassagePart(7, "other", "", "text", key="x"),)
     found = retrieve(collections, [one], ["Herons"], known, ROOMY, None, 8)
     assert found.passages[0].number == 8
+
+
+def test_of_a_changed_file_only_the_new_text_is_read_again(
+    collections: Collections, tmp_path: Path
+) -> None:
+    kept = "Herons wait in shallow water. " * 30
+    one = indexed(collections, tmp_path, a=f"{kept}\n\n{'Storks clap. ' * 50}", b=kept)
+    first = retrieve(collections, [one], ["Who waits?"], (), ROOMY)
+    (tmp_path / "a.txt").write_text(f"{kept}\n\n{'Cranes dance. ' * 50}")
+    collections.update(one, lambda _: None, lambda: False)
+    again = retrieve(collections, [one], ["Who dances?"], first.passages, ROOMY)
+    assert [(p.document, p.text[:12]) for p in again.passages] == [("a.txt", "Cranes dance")]
+    assert again.is_whole
