@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.chat.messages.approval_form import CallQuestion
 from app.state.chat import ChatPhase, ChatState
 from medusa_core.chats.conversation import Conversation, Turn
-from medusa_core.chats.rounds import Approval, CallState, RoundCall
+from medusa_core.chats.rounds import Approval, CallState, RoundCall, is_same_call
 from medusa_core.errors import ToolError
 from medusa_core.messages import ChatMessage
 
@@ -104,10 +104,15 @@ class CallController(QObject):
         place = _first_requested(turn) if calls is None else calls.loop.waiting
         if place is None:
             return None
-        name = turn.answer.last.calls[place].call.name
+        asked = turn.answer.last.calls[place].call
+        name = asked.name
+        before = (one for earlier in turn.answer.rounds[:-1] for one in earlier.calls)
+        is_repeated = any(
+            one.state is CallState.DONE and is_same_call(one.call, asked) for one in before
+        )
         known = () if self.toolbox is None else self.toolbox.all_tools()
         tools = {one.tool.name: one for one in (known if calls is None else calls.run.tools)}
-        return CallQuestion(place, name, tools.get(name))
+        return CallQuestion(place, name, tools.get(name), is_repeated)
 
     def is_waiting(self, turn: Turn) -> bool:
         """Whether the answer of a turn waits for the user's decision now."""

@@ -101,6 +101,10 @@
         <translation>Diesen Werkzeugaufruf erlauben? {0}</translation>
     </message>
     <message>
+        <source>The model asks for the same call again, although it has its result.</source>
+        <translation>Das Modell verlangt denselben Aufruf noch einmal, obwohl es das Ergebnis hat.</translation>
+    </message>
+    <message>
         <source>There is more: scroll to read all arguments.</source>
         <translation>Es gibt mehr: Scrollen Sie, um alle Argumente zu lesen.</translation>
     </message>

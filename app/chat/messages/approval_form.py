@@ -40,11 +40,13 @@ class CallQuestion:
         place: Index of the call in its round.
         name: Name of the function.
         tool: The tool; None if it can't be called now.
+        is_repeated: Whether the same call ran earlier in this answer.
     """
 
     place: int
     name: str
     tool: OfferedTool | None
+    is_repeated: bool = False
 
 
 class ApprovalForm(QFrame):
@@ -79,6 +81,11 @@ class ApprovalForm(QFrame):
         self._title.setObjectName("approvalTitle")
         self._origin = _plain_label(self._origin_text())
         self._origin.setObjectName("approvalText")
+        again = self.tr("The model asks for the same call again, although it has its result.")
+        self._repeated = _plain_label(again if question.is_repeated else "")
+        self._repeated.setObjectName("approvalText")
+        if not question.is_repeated:
+            self._repeated.hide()
         self._host = _plain_label("")
         self._host.setObjectName("approvalText")
         self._more = _plain_label(self.tr("There is more: scroll to read all arguments."))
@@ -105,8 +112,9 @@ class ApprovalForm(QFrame):
 
     def tell(self) -> None:
         """Announce the question by the screen reader."""
-        words = (self._title.text(), self._origin.text(), self.edit.toPlainText())
-        announce(self, ". ".join(words), is_urgent=True)
+        words = (self._title.text(), self._repeated.text(), self._origin.text())
+        text = ". ".join(filter(None, (*words, self.edit.toPlainText())))
+        announce(self, text, is_urgent=True)
 
     def restyle(self) -> None:
         """Apply the theme's sizes and colours."""
@@ -129,7 +137,15 @@ class ApprovalForm(QFrame):
             button.setAutoDefault(False)
             button.clicked.connect(lambda _checked=False, one=approval: self._decide(one))
             self._buttons.addWidget(button)
-        for widget in (self._title, self._origin, self._host, self.edit, self._more, self._problem):
+        for widget in (
+            self._title,
+            self._repeated,
+            self._origin,
+            self._host,
+            self.edit,
+            self._more,
+            self._problem,
+        ):
             self._column.addWidget(widget)
         self._column.addLayout(self._buttons)
 

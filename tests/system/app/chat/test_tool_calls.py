@@ -196,8 +196,11 @@ def test_a_repeated_call_is_asked_about_again_and_then_offered_no_tools(
     send(window, "How much?")
     toolbox = window.chat.toolbox
     assert isinstance(toolbox, SlowToolbox)
-    for _ in range(2):
-        form_of(qtbot, window).once_button.click()
+    for place in range(2):
+        form = form_of(qtbot, window)
+        labels = (label.text() for label in form.findChildren(QLabel) if label.isVisible())
+        assert any("same call again" in text for text in labels) == (place > 0)
+        form.once_button.click()
         assert toolbox.finish is not None
         toolbox.finish(text_result("42"))
         qtbot.waitUntil(lambda: window.chat.state.phase is not ChatPhase.ANSWERING)
