@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.appearance import Appearance
 from app.tools.pairs_edit import shown_value
-from medusa_core.api import ToolServer, visible_text
+from medusa_core.api import ToolServer, is_readable_by_others, visible_text
 
 _LINES = 6
 translate = QCoreApplication.translate
@@ -27,6 +27,7 @@ class SwitchOnQuestion(QDialog):
 
     Attributes:
         command: What will be started or reached.
+        warning: What it can do.
         yes_button: Switches the server on.
         no_button: Leaves it off.
     """
@@ -43,8 +44,8 @@ class SwitchOnQuestion(QDialog):
         question = QLabel(self._question(server))
         question.setBuddy(self.command)
         self.command.setAccessibleName(question.text())
-        warning = QLabel(self._warning(server))
-        for label in (question, warning):
+        self.warning = QLabel(self._warning(server))
+        for label in (question, self.warning):
             label.setWordWrap(True)
         buttons = QDialogButtonBox()
         no, yes = QDialogButtonBox.ButtonRole.RejectRole, QDialogButtonBox.ButtonRole.AcceptRole
@@ -57,7 +58,7 @@ class SwitchOnQuestion(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(question)
         column.addWidget(self.command, 1)
-        column.addWidget(warning)
+        column.addWidget(self.warning)
         column.addWidget(buttons)
         self.no_button.setFocus()
         self.resize(appearance.scale.px(38), appearance.scale.px(22))
@@ -69,11 +70,18 @@ class SwitchOnQuestion(QDialog):
 
     def _warning(self, server: ToolServer) -> str:
         if server.url:
-            return self.tr(
+            words = self.tr(
                 "Whoever runs this server receives the arguments of the calls that you approve, "
                 "and its results can mislead the model. Switch on only servers that you trust. It "
                 "is connected with each start of Medusa Chat until you switch it off."
             )
+            if not is_readable_by_others(server.url):
+                return words
+            more = self.tr(
+                "The connection isn't encrypted: others on the network can read the headers, calls "
+                "and results."
+            )
+            return f"{more}\n\n{words}"
         return self.tr(
             "It runs with your rights: it can read and change all of your files and reach the "
             "network, also without a call. Switch on only programs that you trust. It starts with "

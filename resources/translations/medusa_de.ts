@@ -12574,6 +12574,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>SwitchOnQuestion</name>
     <message>
+        <source>The connection isn&apos;t encrypted: others on the network can read the headers, calls and results.</source>
+        <translation>Die Verbindung ist nicht verschlüsselt: andere im Netz können Kopfzeilen, Aufrufe und Ergebnisse lesen.</translation>
+    </message>
+    <message>
         <source>Switch on {0}?</source>
         <translation>{0} einschalten?</translation>
     </message>

@@ -20,7 +20,7 @@ from app.theme.appearance import Appearance
 from app.tools import servers_page
 from app.tools.known_files import KnownFile, known_files
 from app.tools.server_form import ServerForm
-from app.tools.switch_on_question import described
+from app.tools.switch_on_question import SwitchOnQuestion, described
 from app.tools.tools_dialog import ToolsDialog
 from app.tools.window_tools import WindowTools
 from medusa_core.api import OfferedTool, ServerState, ServerStatus, Toolbox, ToolServer
@@ -397,3 +397,19 @@ def test_line_ends_hide_nothing_of_what_is_started() -> None:
     assert command.startswith(r"sh -c 'true\n\n")
     assert command.endswith(r"\u202eevil'")
     assert r"A\nB=1" in variable
+
+
+@pytest.mark.parametrize(
+    ("url", "is_open"),
+    [
+        ("http://nas.local/mcp", True),
+        ("https://nas.local/mcp", False),
+        ("http://localhost:8000/mcp", False),
+    ],
+)
+def test_an_unencrypted_address_is_named(
+    qtbot: QtBot, appearance: Appearance, url: str, is_open: bool
+) -> None:
+    question = SwitchOnQuestion(ToolServer("nas", url=url), appearance, None)
+    qtbot.addWidget(question)
+    assert ("isn't encrypted" in question.warning.text()) is is_open
