@@ -24,6 +24,8 @@ _MOST_CHARS = 4000
 _CANDIDATES = 50  # of each ranking
 # By `tests.benchmarks.retrieval`. With the usual 60 and equal weights, a chunk that both rankings
 # have in the middle would precede the first one of the better ranking.
+_MOST_BYTES = 256 << 20  # of vectors in float32
+_BLOCK = 16_384  # vectors of a matrix product
 _RRF_K = 5
 _VECTOR_WEIGHT = 2
 
@@ -126,12 +128,14 @@ class Vectors:
         chunks: Numbers of the chunks.
     """
 
-    def __init__(self, chunks: list[int], matrix: NDArray[np.float32]) -> None:
+    def __init__(
+        self, chunks: list[int], matrix: NDArray[np.float32] | NDArray[np.float16]
+    ) -> None:
         """Wrap a matrix.
 
         Args:
             chunks: Numbers of the chunks.
-            matrix: Their vectors. [n, dimensions]
+            matrix: Their vectors; float16 is slower and takes half the memory. [n, dimensions]
         """
         self.chunks = chunks
         self._matrix = matrix
@@ -142,14 +146,17 @@ class Vectors:
         size = len(rows[0][1]) if rows else 0
         sound = [(number, vector) for number, vector in rows if len(vector) == size and size]
         packed = np.frombuffer(b"".join(vector for _, vector in sound), np.float16)
-        matrix = packed.astype(np.float32).reshape(len(sound), size // 2)
-        return cls([number for number, _ in sound], matrix)
+        matrix = packed.reshape(len(sound), size // 2)
+        chunks = [number for number, _ in sound]
+        is_small = 2 * packed.nbytes <= _MOST_BYTES
+        return cls(chunks, matrix.astype(np.float32) if is_small else matrix)
 
     def nearest(self, query: NDArray[np.float32], limit: int) -> list[int]:
         """Return the numbers of the chunks with the largest dot products, the best first."""
         if query.shape != self._matrix.shape[1:]:
             return []
-        scores = self._matrix @ query
+        parts = (self._matrix[at : at + _BLOCK] for at in range(0, len(self.chunks), _BLOCK))
+        scores = np.concatenate([part.astype(np.float32, copy=False) @ query for part in parts])
         most = min(limit, len(scores))
         best = np.argpartition(-scores, most - 1)[:most]
         return [self.chunks[index] for index in best[np.argsort(-scores[best], kind="stable")]]

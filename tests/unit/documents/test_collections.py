@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from medusa_core.documents import scan
+from medusa_core.documents import scan, search
 from medusa_core.documents.collections import Collections
 from medusa_core.documents.reader import DocumentReader
 from medusa_core.documents.records import DocumentState, IndexProgress
 from medusa_core.documents.schema import MIGRATIONS, restore_words
+from medusa_core.documents.search import Vectors
 from medusa_core.documents.store import DocumentStore
 from medusa_core.errors import AttachmentError, ModelError, RequestError
 from medusa_core.system.storage.database_salvage import salvage
@@ -118,6 +119,19 @@ def test_words_and_vectors_are_merged(collections: Collections, folder: Path) ->
     assert len(other.texts) == 3  # a trial, then all chunks anew
     assert collections.all()[0].embedding_model == "other"
     assert collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
+
+
+def test_many_vectors_are_kept_in_float16_and_found_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vectors = np.random.default_rng(1).normal(size=(50, 8)).astype(np.float16)
+    rows = [(number, vector.tobytes()) for number, vector in enumerate(vectors)]
+    query = vectors[7].astype(np.float32)
+    nearest = Vectors.of(rows).nearest(query, 10)
+    monkeypatch.setattr(search, "_MOST_BYTES", 0)
+    monkeypatch.setattr(search, "_BLOCK", 16)
+    assert Vectors.of(rows).nearest(query, 10) == nearest
+    assert nearest[0] == int(np.argmax(vectors.astype(np.float32) @ query))
 
 
 def test_a_model_that_fails_removes_no_vectors_of_another_one(
