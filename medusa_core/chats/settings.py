@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 _MOST_CHARS = 1 << 20  # of a system prompt
 _MOST_STOPS, _LONGEST_STOP = 16, 200
-_MOST_TOOLS, _LONGEST_TOOL = 256, 300
+_MOST_TOOLS, _LONGEST_TOOL = 4096, 1000  # a server may have 256
 MOST_SCHEMA_CHARS = 1 << 16
 _MOST_SEED = (1 << 63) - 1
 

@@ -101,9 +101,11 @@ def test_settings_survive_json_and_only_an_invalid_one_is_reset() -> None:
 
 
 def test_damaged_tools_and_schemas_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    for damaged in ("builtin/calculate", [""], [7], ["a" * 301], ["a"] * 257):
+    for damaged in ("builtin/calculate", [""], [7], ["a" * 1001], ["a"] * 4097):
         assert OTHER.with_json({"tools": damaged}).tools == OTHER.tools
     assert ChatSettings().with_json({"tools": ["b", "a", "b"]}).tools == ("b", "a")
+    several = tuple(f"server {n % 3}/{'tool' * 32}{n}" for n in range(3 * 256))
+    assert ChatSettings().with_json(ChatSettings(tools=several).as_json()).tools == several
     for schema in ({"type": "object"}, "x" * (MOST_SCHEMA_CHARS + 1)):
         assert OTHER.with_json({"json_schema": schema}).json_schema == OTHER.json_schema
     assert sum("is left as it is" in line for line in caplog.messages) == 7
