@@ -150,21 +150,23 @@ def _read_all(
 
     waiting = iter(files)
     running: dict[Future[ReadDocument | AttachmentError], FoundFile] = {}
-    with ThreadPoolExecutor(num_processes, "medusa-documents") as executor:
-        try:
-            while not is_stopped():
-                # One more than processes, so that none is idle while results are written.
-                for file in islice(waiting, num_processes + 1 - len(running)):
-                    running[executor.submit(read, file)] = file
-                if not running:
-                    return
-                done, _ = wait(running, _POLL_S, FIRST_COMPLETED)
-                for future in done:
-                    yield running.pop(future), future.result()
-        finally:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for reader in readers:
-                reader.close()
+    executor = ThreadPoolExecutor(num_processes, "medusa-documents")
+    try:
+        while not is_stopped():
+            # One more than processes, so that none is idle while results are written.
+            for file in islice(waiting, num_processes + 1 - len(running)):
+                running[executor.submit(read, file)] = file
+            if not running:
+                return
+            done, _ = wait(running, _POLL_S, FIRST_COMPLETED)
+            for future in done:
+                yield running.pop(future), future.result()
+    finally:
+        for reader in readers:
+            reader.stop()
+        executor.shutdown(cancel_futures=True)
+        for reader in readers:
+            reader.close()
 
 
 def _embed_missing(

@@ -49,7 +49,7 @@ class DocumentReader:
         self._most_s = most_s
         self._worker: WorkerProcess | None = None
         self._num_read = 0
-        self._is_closed = False
+        self._is_stopped = False
 
     def read(self, path: str, digest: str) -> ReadDocument:
         """Read a document, which may take minutes.
@@ -76,9 +76,14 @@ class DocumentReader:
         ]
         return ReadDocument(str(answer["digest"]), chunks)
 
+    def stop(self) -> None:
+        """Kill the process while another thread reads; nothing can be read any more."""
+        self._is_stopped = True
+        if (worker := self._worker) is not None:
+            worker.kill()
+
     def close(self) -> None:
-        """End the process, also while another thread reads; nothing can be read any more."""
-        self._is_closed = True
+        """End the process, once no thread reads."""
         self._end()
 
     def _started(self) -> WorkerProcess:
@@ -91,8 +96,7 @@ class DocumentReader:
             self._worker, self._num_read = worker, 0
             worker.start()
         self._num_read += 1
-        if self._is_closed:
-            worker.close()
+        if self._is_stopped:
             raise AttachmentError("Reading was stopped.")
         return worker
 

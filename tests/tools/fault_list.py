@@ -638,8 +638,8 @@ FAULTS = (
     Fault(
         "documents-erased-words",
         "medusa_core/documents/store.py",
-        """self._database.write("INSERT INTO words (words) VALUES ('optimize')")""",
-        "pass",
+        """_ERASE_WORDS = "INSERT INTO words (words) VALUES ('optimize')\"""",
+        '_ERASE_WORDS = "SELECT 1"',
         "words of a removed collection stay in the file",
         ("test_collections.py",),
     ),

@@ -136,8 +136,12 @@ class Sandbox:
         self._stderr.seek(max(0, self._stderr.tell() - _MAX_OUTPUT_BYTES))
         return self._stderr.read().decode(errors="replace")
 
+    def kill(self) -> None:
+        """Kill it if it runs; any thread may do so."""
+        self._process.kill()
+
     def close(self) -> None:
-        """Kill it if it runs; a second call does nothing."""
+        """Kill it if it runs, and free its pipes; a second call does nothing."""
         self._process.kill()
         self._process.wait()
         if self._reader is not None and self._reader is not threading.current_thread():

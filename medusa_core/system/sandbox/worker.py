@@ -94,6 +94,11 @@ class WorkerProcess:
         self.sandbox.send(message)
         return self._receive(self.sandbox, time_s, while_waiting)
 
+    def kill(self) -> None:
+        """Kill the process, also while another thread waits for an answer, which then fails."""
+        if (sandbox := self.sandbox) is not None:
+            sandbox.kill()
+
     def close(self) -> None:
         """End the process; a second call does nothing."""
         self.sandbox = None

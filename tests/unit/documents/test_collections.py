@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -417,9 +418,30 @@ def test_a_process_that_takes_too_long_is_replaced(folder: Path, tmp_path: Path)
     read = reader.read(str(folder / "birds.txt"), "")
     assert read.chunks is not None
     assert reader.read(str(folder / "birds.txt"), read.digest).chunks is None
-    reader.close()
-    with pytest.raises(AttachmentError, match="stopped"):
+    reader.stop()
+    with pytest.raises(AttachmentError, match=r"stopped|broke"):
         reader.read(str(folder / "birds.txt"), "")
+    reader.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("delay_s", [0.0, 0.01, 0.6])  # before, while and after it starts
+def test_reading_is_stopped_by_another_thread_at_any_moment(delay_s: float, tmp_path: Path) -> None:
+    reader, ended = DocumentReader(), list[str]()
+    os.mkfifo(tmp_path / "endless.txt")
+
+    def read() -> None:
+        with pytest.raises(AttachmentError) as raised:
+            reader.read(str(tmp_path / "endless.txt"), "")
+        ended.append(str(raised.value))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    time.sleep(delay_s)
+    reader.stop()
+    thread.join(30)
+    assert len(ended) == 1
+    reader.close()
 
 
 def test_words_of_a_salvaged_index_are_found(

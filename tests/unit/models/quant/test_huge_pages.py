@@ -1,5 +1,6 @@
 """Memory that Linux may back by huge pages."""
 
+import mmap
 import re
 from pathlib import Path
 
@@ -15,7 +16,8 @@ MIB = 1 << 20
     not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="the kernel has no huge pages"
 )
 def test_whole_huge_pages_inside_of_a_range_are_asked_for() -> None:
-    memory = torch.empty(9 * MIB, dtype=torch.uint8)
+    # A mapping of its own: the allocator may return memory that was advised before.
+    memory = torch.frombuffer(mmap.mmap(-1, 9 * MIB), dtype=torch.uint8)
     first, end = memory.data_ptr(), memory.data_ptr() + memory.numel()
     prefer_huge_pages(first, memory.numel())
     mappings = Path("/proc/self/smaps").read_text(encoding="ascii", errors="replace")
