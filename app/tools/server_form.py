@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections.abc import Callable
 
@@ -22,7 +23,6 @@ from PySide6.QtWidgets import (
 from app.i18n.engine_texts import error_text
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
-from app.tools.command_line import split_command
 from app.tools.pairs_edit import Pair, PairsEdit
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
@@ -188,3 +188,21 @@ class ServerForm(QDialog):
             self._form.setRowVisible(field, not is_address)
         for field in (self.url_edit, self.headers):
             self._form.setRowVisible(field, is_address)
+
+
+def split_command(text: str, *, has_escapes: bool = os.name != "nt") -> tuple[str, ...]:
+    r"""Split a command line into the program and its arguments.
+
+    Args:
+        text: The command line; quotation marks keep spaces together.
+        has_escapes: Whether `\` is an escape character; on Windows it separates folders.
+
+    Raises:
+        ValueError: A quotation mark isn't closed.
+    """
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    if not has_escapes:
+        lexer.escape = ""
+    return tuple(lexer)

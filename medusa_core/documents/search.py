@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medusa_core.chats.history.folding import fold
-from medusa_core.documents.function_words import FUNCTION_WORDS
 from medusa_core.documents.records import Embed, Found, Passage
 from medusa_core.documents.store import DocumentStore
 from medusa_core.i18n import text_from_json
@@ -22,12 +21,29 @@ _WORD = re.compile(r"[^\W_]+")
 _MOST_WORDS = 64
 _MOST_CHARS = 4000
 _CANDIDATES = 50  # of each ranking
-# By `tests.benchmarks.retrieval`. With the usual 60 and equal weights, a chunk that both rankings
-# have in the middle would precede the first one of the better ranking.
 _MOST_BYTES = 256 << 20  # of vectors in float32
 _BLOCK = 16_384  # vectors of a matrix product
+# Chosen by `tests.benchmarks.retrieval`. With the usual 60 and equal weights, a chunk that both
+# rankings have in the middle would precede the first one of the better ranking.
 _RRF_K = 5
 _VECTOR_WEIGHT = 2
+# Questions are full of these words and documents are not, so that BM25 would overrate them. German
+# ones that have a meaning in English, such as `die` and `man`, aren't here.
+_FUNCTION_WORDS = frozenset({
+    "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
+    "by", "can", "could", "did", "do", "does", "doing", "for", "from", "had", "has", "have", "he",
+    "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "me", "my",
+    "no", "not", "of", "on", "or", "our", "she", "should", "so", "some", "such", "than", "that",
+    "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "us", "was",
+    "we", "were", "what", "when", "where", "which", "who", "whom", "why", "will", "with", "would",
+    "you", "your",
+    "aber", "als", "auch", "auf", "aus", "bei", "das", "dass", "dein", "dem", "den", "der",
+    "des", "dir", "du", "ein", "eine", "einem", "einen", "einer", "eines", "er", "es",
+    "für", "ich", "ihr", "im", "ist", "ja", "kann", "mein", "mich", "mir", "mit",
+    "nach", "nicht", "oder", "sein", "sich", "sie", "sind", "über", "um", "und", "uns", "von",
+    "vom", "vor", "warum", "welche", "welcher", "wenn", "wer", "werden", "wie", "wieso",
+    "wir", "wird", "wo", "zu", "zum", "zur",
+})  # fmt: skip
 
 # CROSS JOIN fixes the join order: the index of words comes first.
 _BM25 = """
@@ -175,7 +191,7 @@ def as_query(text: str) -> str:
     """
     terms: dict[str, None] = {}
     words = _WORD.findall(unicodedata.normalize("NFC", text))
-    for word in [word for word in words if word.lower() not in FUNCTION_WORDS] or words:
+    for word in [word for word in words if word.lower() not in _FUNCTION_WORDS] or words:
         parts = fold(word).split()
         terms |= dict.fromkeys(part for part in parts if len(parts) == 1 or len(part) > 1)
         terms |= dict.fromkeys(f"{first} {second}" for first, second in pairwise(parts))

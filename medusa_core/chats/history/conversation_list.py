@@ -157,13 +157,7 @@ class ConversationList(HistoryPart):
         Raises:
             StorageError: The history can't be read.
         """
-        rows = self._database.rows(
-            "SELECT l.collection FROM conversation_collections AS l"
-            " JOIN conversations AS c ON c.number = l.conversation WHERE c.id = ?"
-            " ORDER BY l.number",
-            conversation_id,
-        )
-        return tuple(row[0] for row in rows)
+        return self._collections_of("conversation", conversation_id)
 
     def set_collections(self, conversation_id: str, collection_ids: Sequence[str]) -> None:
         """Replace the collections of a conversation.
@@ -182,12 +176,7 @@ class ConversationList(HistoryPart):
         Raises:
             StorageError: The history can't be read.
         """
-        rows = self._database.rows(
-            "SELECT l.collection FROM folder_collections AS l"
-            " JOIN folders AS f ON f.number = l.folder WHERE f.id = ? ORDER BY l.number",
-            folder_id,
-        )
-        return tuple(row[0] for row in rows)
+        return self._collections_of("folder", folder_id)
 
     def set_folder_collections(self, folder_id: str, collection_ids: Sequence[str]) -> None:
         """Replace the collections of documents of a folder; its conversations inherit them.
@@ -199,6 +188,15 @@ class ConversationList(HistoryPart):
         with self._database.transaction():
             number = self._number("folders", folder_id, "folder")
             self._link_collections("folder", number, collection_ids)
+
+    def _collections_of(self, owner: str, owner_id: str | None) -> tuple[str, ...]:
+        """Return the collections of a conversation or a folder, in order."""
+        rows = self._database.rows(
+            f"SELECT l.collection FROM {owner}_collections AS l"
+            f" JOIN {owner}s AS o ON o.number = l.{owner} WHERE o.id = ? ORDER BY l.number",
+            owner_id,
+        )
+        return tuple(row[0] for row in rows)
 
     def _link_collections(self, owner: str, number: int, collection_ids: Sequence[str]) -> None:
         """Replace the collections of a conversation or a folder, in order, each once."""

@@ -99,7 +99,7 @@ class Governor:
     def _judge(self) -> None:
         """Add the last steps to the evidence; measure plain steps next if drafts seem to lose."""
         for num_tokens, duration in _uninterrupted(self._steps):
-            self._scale_evidence(_KEPT)
+            self._decay(_KEPT)
             self._num_steps += 1
             self._tokens += num_tokens
             self._duration += duration
@@ -121,14 +121,14 @@ class Governor:
         is_clear = (MIN_SPEED_UP - self.speed_up) * math.sqrt(self._num_steps) > 1
         self._left = self._pause
         self._pause = min((4 if is_clear else 2) * self._pause, _MAX_PAUSE)
-        self._scale_evidence(_KEPT_BY_PAUSE)
+        self._decay(_KEPT_BY_PAUSE)
 
-    def _scale_evidence(self, kept: float) -> None:
-        """Multiply the weight of all evidence."""
-        self._num_steps *= kept
-        self._tokens *= kept
-        self._duration *= kept
-        self._prior_steps *= kept
+    def _decay(self, factor: float) -> None:
+        """Multiply the weight of all steps seen so far by a factor."""
+        self._num_steps *= factor
+        self._tokens *= factor
+        self._duration *= factor
+        self._prior_steps *= factor
 
     def _is_profitable(self) -> bool:
         """Whether drafting is likely to be faster than plain decoding; updates `speed_up`."""

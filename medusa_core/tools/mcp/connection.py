@@ -155,7 +155,6 @@ class Connection:
         from mcp import types
         from mcp.client.session import ClientSession
 
-        from medusa_core.tools.mcp.handshake import negotiate
         from medusa_core.tools.mcp.listing import list_tools
 
         changed = asyncio.Event()
@@ -176,7 +175,7 @@ class Connection:
         async with session:
             late = tr("The server didn't start within {0:.0f} s.", self._limits.start_s)
             async with _time_limit(self._limits.start_s, late):
-                await negotiate(session)
+                await _negotiate(session)
                 tools = await list_tools(session, self._limits, self._add_log)
             self._session = session
             self._set(ConnectionStatus(ServerState.READY, tools=tools))
@@ -275,3 +274,26 @@ def _short(error: BaseException) -> str:
     text = " ".join(str(error)[: 4 * _MOST_REASON_CHARS].split())
     text = text.partition(" For further information visit")[0]  # an address in pydantic's errors
     return "".join(char for char in text if char.isprintable())[:_MOST_REASON_CHARS]
+
+
+async def _negotiate(session: ClientSession) -> None:
+    """Agree with a server on a version.
+
+    `initialize` comes first, since nearly all servers know it and some end at an unknown message;
+    servers of 2026 may know `server/discover` alone.
+
+    Raises:
+        MCPError: The server refuses both.
+    """
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import CONNECTION_CLOSED
+
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if error.code == CONNECTION_CLOSED:
+            raise
+        try:
+            await session.discover()
+        except MCPError:
+            raise error from None

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from app.tools.command_line import split_command
+from app.tools.server_form import split_command
 
 
 @pytest.mark.parametrize(
