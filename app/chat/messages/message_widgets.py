@@ -165,11 +165,23 @@ class UserMessage(MessageWidget):
         self.populate()
         return self._view
 
+    @property
+    def files(self) -> AttachmentBar:
+        """Attached files of the prompt."""
+        self.populate()
+        return self._files
+
+    @property
+    def fold(self) -> PassageFold:
+        """Passages that were read for the prompt, folded."""
+        self.populate()
+        return self._fold
+
     def show_passages(self, passages: tuple[PassagePart, ...]) -> None:
         """Show which passages were read."""
         self.passages = passages
         if self.is_populated:
-            self.fold.show_passages(passages)
+            self._fold.show_passages(passages)
 
     def show_version(self, place: int, num_versions: int) -> None:
         """Show the index of this version, counted from 0."""
@@ -192,16 +204,16 @@ class UserMessage(MessageWidget):
         self._inner = QVBoxLayout(self._bubble)
         self._inner.addWidget(self._view)
         self._view.setVisible(bool(text))
-        self.files = AttachmentBar(appearance, is_removable=False)
-        self.files.show_all(self.attachments)
-        self._inner.addWidget(self.files)
+        self._files = AttachmentBar(appearance, is_removable=False)
+        self._files.show_all(self.attachments)
+        self._inner.addWidget(self._files)
         self._row = PromptActions(appearance)
         self._row.edit_requested.connect(self.begin_edit)
         self._row.copy_requested.connect(self._copy)
         self._row.versions.chosen.connect(self.version_chosen)
         self._row.versions.show_version(*self._version)
         self._view.menu_requested.connect(self._show_menu)
-        self.fold = PassageFold(self.passages, appearance)
+        self._fold = PassageFold(self.passages, appearance)
         self._editor: PromptEditor | None = None
         row = QHBoxLayout()
         row.addStretch(1)
@@ -210,8 +222,8 @@ class UserMessage(MessageWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row)
-        column.addWidget(self.row)
-        column.addWidget(self.fold)
+        column.addWidget(self._row)
+        column.addWidget(self._fold)
         self.restyle()
 
     @property
@@ -277,8 +289,8 @@ class UserMessage(MessageWidget):
         scale = self._appearance.scale
         self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
         self._view.set_font(scale.font())
-        self.row.restyle()
-        self.fold.restyle()
+        self._row.restyle()
+        self._fold.restyle()
         self._fit()
 
     def resizeEvent(self, event: object) -> None:
@@ -296,7 +308,7 @@ class UserMessage(MessageWidget):
         metrics = self._view.fontMetrics()
         ideal = max(metrics.horizontalAdvance(line) for line in self._lines) + sides + 4
         if self.attachments:
-            ideal = max(ideal, self.files.sizeHint().width() + sides)
+            ideal = max(ideal, self._files.sizeHint().width() + sides)
         self._bubble.setFixedWidth(max(1, min(widest, ideal)))
 
 

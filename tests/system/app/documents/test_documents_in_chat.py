@@ -10,10 +10,12 @@ import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QTextCharFormat
 from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
 
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import Notice, UserMessage
 from app.chat.messages.passages import PassageDialog
+from app.theme.appearance import Appearance
 from app.window.main_window import MainWindow
 from medusa_core.api import Collections, History, Places
 from medusa_core.errors import StorageError
@@ -259,31 +261,27 @@ def test_another_conversation_may_be_shown_during_the_search(
     run(work)
 
 
-def test_passages_that_are_found_later_are_shown_and_cited(
-    run: Run, open_documents: OpenDocuments
+@pytest.mark.parametrize("is_laid_out", [True, False])
+def test_passages_that_are_found_later_are_listed(
+    appearance: Appearance, qtbot: QtBot, is_laid_out: bool
 ) -> None:
-    async def work() -> None:
-        window, _ = await open_documents()
-        await ask(window, "Hello")
-        (user,) = user_messages(window)
-        assert isinstance(user, UserMessage)
+    user = UserMessage("Hello", appearance)
+    qtbot.addWidget(user)
+    if is_laid_out:
         assert user.fold.isHidden()
-        user.show_passages(
-            (
-                PassagePart(1, "a", "", "x"),
-                PassagePart(2, "b", "p. 2", "y", 0.5, "", "", 3),
-                PassagePart(3, "c", "", "z", 0.25, "", "", 4, 1),
-            )
+    user.show_passages(
+        (
+            PassagePart(1, "a", "", "x"),
+            PassagePart(2, "b", "p. 2", "y", 0.5, "", "", 3),
+            PassagePart(3, "c", "", "z", 0.25, "", "", 4, 1),
         )
-        assert user.fold.button.text() == "Read 3 passages of the documents"
-        assert user.fold.view.toPlainText().splitlines() == [
-            "[1] a",
-            "[2] b, p. 2 — rank 3 by words",
-            "[3] c — rank 4 by words, rank 1 by meaning, score 0.2500",
-        ]
-        assert not any(isinstance(m, Notice) for m in window.page.conversation.messages)
-
-    run(work)
+    )
+    assert user.fold.button.text() == "Read 3 passages of the documents"
+    assert user.fold.view.toPlainText().splitlines() == [
+        "[1] a",
+        "[2] b, p. 2 — rank 3 by words",
+        "[3] c — rank 4 by words, rank 1 by meaning, score 0.2500",
+    ]
 
 
 def test_it_is_said_when_nothing_of_the_documents_is_read(
