@@ -30,6 +30,8 @@ from medusa_core.cli.load_arguments import (
     load_command,
 )
 from medusa_core.cli.program import argument_group, check_first
+from medusa_core.cli.terminal.screen import escaped, takes_colour
+from medusa_core.cli.terminal.statistics import statistics_line
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
@@ -42,8 +44,6 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
-from medusa_core.terminal.screen import escaped, takes_colour
-from medusa_core.terminal.statistics import statistics_line
 
 # A colour per head; underlined, for people who don't see the colours.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")

@@ -24,6 +24,13 @@ from medusa_core.cli.load_arguments import (
     model_key_of,
 )
 from medusa_core.cli.program import check_first
+from medusa_core.cli.terminal.chat import ChosenModel, TerminalChat
+from medusa_core.cli.terminal.chat_record import ChatRecord
+from medusa_core.cli.terminal.line_editor import LineEditor, ask_user
+from medusa_core.cli.terminal.screen import Screen, escaped
+from medusa_core.cli.terminal.setting_texts import with_parsed
+from medusa_core.cli.terminal.slash_commands import SlashCommands
+from medusa_core.cli.terminal.tool_calls import TerminalTools
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.first_model import is_first_model_offered
@@ -33,13 +40,6 @@ from medusa_core.messages import ModelLoaded, Progress
 from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import Places, places
-from medusa_core.terminal.chat import ChosenModel, TerminalChat
-from medusa_core.terminal.chat_record import ChatRecord
-from medusa_core.terminal.line_editor import LineEditor, ask_user
-from medusa_core.terminal.screen import Screen, escaped
-from medusa_core.terminal.setting_texts import with_parsed
-from medusa_core.terminal.slash_commands import SlashCommands
-from medusa_core.terminal.tool_calls import TerminalTools
 from medusa_core.tools.toolbox import Toolbox
 
 _SESSION = "run"

@@ -441,7 +441,7 @@ FAULTS = (
     # Terminal, command line, loading, memory, training ---------------------------------------
     Fault(
         "word-column",
-        "medusa_core/terminal/word_wrap.py",
+        "medusa_core/cli/terminal/word_wrap.py",
         "        self._column -= start\n",
         "",
         "lines in the terminal break too early after a wrapped word",

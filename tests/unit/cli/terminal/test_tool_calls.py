@@ -16,13 +16,13 @@ from medusa_core.chats.history.history import History
 from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.rounds import CallState
 from medusa_core.chats.settings import ChatSettings
+from medusa_core.cli.terminal.chat import ChosenModel, TerminalChat
+from medusa_core.cli.terminal.chat_record import ChatRecord
+from medusa_core.cli.terminal.screen import Screen
+from medusa_core.cli.terminal.tool_calls import QUESTION, ReadLine, TerminalTools
 from medusa_core.client import Client
 from medusa_core.errors import Cancelled, MedusaError, RequestError
 from medusa_core.messages import Event, Generate, ModelLoaded, StopReason
-from medusa_core.terminal.chat import ChosenModel, TerminalChat
-from medusa_core.terminal.chat_record import ChatRecord
-from medusa_core.terminal.screen import Screen
-from medusa_core.terminal.tool_calls import QUESTION, ReadLine, TerminalTools
 from medusa_core.tools.arguments import visible_text
 from medusa_core.tools.toolbox import Toolbox
 from tests.support.messages import EXAMPLES

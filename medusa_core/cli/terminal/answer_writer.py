@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from medusa_core.chats.answer_text import NO_TOKEN, AnswerText
-from medusa_core.terminal.screen import REASONING_STYLE, Screen, escaped
-from medusa_core.terminal.word_wrap import WordWrap
+from medusa_core.cli.terminal.screen import REASONING_STYLE, Screen, escaped
+from medusa_core.cli.terminal.word_wrap import WordWrap
 
 
 class AnswerWriter:

@@ -11,12 +11,10 @@ from typing import NamedTuple, Protocol
 from medusa_core.chats.history.folding import fold
 from medusa_core.chats.history.records import ConversationInfo
 from medusa_core.chats.history.stored_chats import open_conversation
-from medusa_core.errors import RequestError
-from medusa_core.messages import TraceNode
-from medusa_core.terminal.chat import ChosenModel, TerminalChat
-from medusa_core.terminal.chat_record import ChatRecord
-from medusa_core.terminal.screen import Screen, escaped
-from medusa_core.terminal.setting_texts import (
+from medusa_core.cli.terminal.chat import ChosenModel, TerminalChat
+from medusa_core.cli.terminal.chat_record import ChatRecord
+from medusa_core.cli.terminal.screen import Screen, escaped
+from medusa_core.cli.terminal.setting_texts import (
     NAMES,
     meaning_of,
     setting_lines,
@@ -25,8 +23,10 @@ from medusa_core.terminal.setting_texts import (
     typed_values,
     with_parsed,
 )
-from medusa_core.terminal.statistics import statistics_lines
-from medusa_core.terminal.tree_text import tree_lines
+from medusa_core.cli.terminal.statistics import statistics_lines
+from medusa_core.cli.terminal.tree_text import tree_lines
+from medusa_core.errors import RequestError
+from medusa_core.messages import TraceNode
 
 _MOST_LISTED = 20
 _SYNONYMS = {"/exit": "/bye", "/quit": "/bye", "/?": "/help"}  # of similar programs

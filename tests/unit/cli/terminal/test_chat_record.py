@@ -10,9 +10,9 @@ from medusa_core.chats.conversation import Conversation, Turn
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.stored_chats import open_conversation
 from medusa_core.chats.settings import ChatSettings
+from medusa_core.cli.terminal.chat_record import ChatRecord
 from medusa_core.errors import StorageError
 from medusa_core.messages import GenerateSettings, Role
-from medusa_core.terminal.chat_record import ChatRecord
 
 
 class FullDisk(History):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from medusa_core.terminal.word_wrap import WordWrap
+from medusa_core.cli.terminal.word_wrap import WordWrap
 from tests.tools.terminal_picture import Paper
 
 WORDS = "Once upon a time there was a small red boat that sailed far away over the green sea"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
+from medusa_core.cli.terminal.tree_text import tree_lines
 from medusa_core.messages import TARGET, SourceInfo, StepTimes, StepTrace, TokenSource, TraceNode
 from medusa_core.messages.traces import Odds
-from medusa_core.terminal.tree_text import tree_lines
 
 HEAD = "heads"
 TEXTS = {1: b" a", 2: b" b", 3: b" c", 4: b"\n", 5: b" e", 0: b"", 9: b""}

@@ -7,10 +7,10 @@ import io
 import pytest
 
 from medusa_core.chats.answer_text import AnswerText
+from medusa_core.cli.terminal.answer_writer import AnswerWriter
+from medusa_core.cli.terminal.line_editor import is_open, without_marks
+from medusa_core.cli.terminal.screen import Screen, escaped, takes_colour
 from medusa_core.messages import TARGET, THINK_TAGS, SourceInfo, StepDone, StepTimes, TokenSource
-from medusa_core.terminal.answer_writer import AnswerWriter
-from medusa_core.terminal.line_editor import is_open, without_marks
-from medusa_core.terminal.screen import Screen, escaped, takes_colour
 
 LOOKUP = TokenSource("lookup", 1)
 HEADS = TokenSource("heads+lookup", 2)

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 
 from medusa_core.chats.conversation import Conversation, Turn
 from medusa_core.chats.settings import SETTINGS, ChatSettings
+from medusa_core.cli.terminal.answer_writer import AnswerWriter
+from medusa_core.cli.terminal.chat_record import ChatRecord
+from medusa_core.cli.terminal.screen import Screen
+from medusa_core.cli.terminal.tool_calls import TerminalTools
 from medusa_core.client import Client
 from medusa_core.errors import Cancelled, MedusaError, RequestError
 from medusa_core.messages import (
@@ -25,10 +29,6 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.models.text.answer_form import chat_form
-from medusa_core.terminal.answer_writer import AnswerWriter
-from medusa_core.terminal.chat_record import ChatRecord
-from medusa_core.terminal.screen import Screen
-from medusa_core.terminal.tool_calls import TerminalTools
 from medusa_core.tools.offered_tool import OfferedTool
 
 _SAVE_S = 0.5

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from medusa_core.chats.conversation import Answer
 from medusa_core.chats.rounds import Approval, CallState, RoundCall
+from medusa_core.cli.terminal.screen import Screen, escaped
 from medusa_core.errors import RequestError, ToolError
-from medusa_core.terminal.screen import Screen, escaped
 from medusa_core.tools.arguments import visible_text
 from medusa_core.tools.call_loop import CallLoop
 from medusa_core.tools.offered_tool import OfferedTool
