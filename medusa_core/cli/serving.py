@@ -111,7 +111,7 @@ def _embedding_model(args: argparse.Namespace) -> ServedModel | None:
     """
     if not args.embedding_model:
         return None
-    from medusa_core.embeddings.files import open_embedding_files  # imports torch
+    from medusa_core.engine.embeddings.files import open_embedding_files  # imports torch
 
     path = installed(args.embedding_model)
     open_embedding_files(path)
@@ -148,7 +148,7 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
     """
     reserved = 0
     if args.embedding_model:
-        from medusa_core.embeddings.load import planned_bytes  # imports torch
+        from medusa_core.engine.embeddings.load import planned_bytes  # imports torch
 
         reserved = planned_bytes(installed(args.embedding_model), args.device)
 

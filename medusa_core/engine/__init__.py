@@ -1,1 +1,1 @@
-"""The engine: worker, scheduler, sessions and the decoding loop; models are loaded by `loading`."""
+"""The engine: worker, scheduler, sessions, decoding loop; embedding models beside them."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from medusa_core.engine.embedding import Embedding
+from medusa_core.engine.embeddings.requests import Embedding
 from medusa_core.engine.failures import Failures
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from medusa_core.chats.attachments.html_page import read_html
 from medusa_core.documents.collections import Collections
 from medusa_core.documents.records import IndexProgress, Passage
-from medusa_core.embeddings.embedder import EmbeddingRun
-from medusa_core.embeddings.load import load_embedder
+from medusa_core.engine.embeddings.embedder import EmbeddingRun
+from medusa_core.engine.embeddings.load import load_embedder
 from medusa_core.messages import LoadOptions, Purpose
 
 _PAGE_CHARS = 3000  # of a printed page

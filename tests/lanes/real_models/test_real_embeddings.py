@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from medusa_core.embeddings.embedder import Embedder, EmbeddingRun
-from medusa_core.embeddings.load import load_embedder
+from medusa_core.engine.embeddings.embedder import Embedder, EmbeddingRun
+from medusa_core.engine.embeddings.load import load_embedder
 from medusa_core.messages import LoadOptions
 from tests.conftest import MISSING
 from tests.support.models.embedding_files import write_qwen3_gguf

@@ -13,7 +13,7 @@ import pytest
 from medusa_core.__main__ import COMMANDS, main
 from medusa_core.cli.completion import completed
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 MODELS = ("llama-pebble", "org/tiny/tiny-Q4_0", "smol")
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.embeddings.conventions import Pooling, conventions_of
-from medusa_core.embeddings.files import open_embedding_files
+from medusa_core.engine.embeddings.conventions import Pooling, conventions_of
+from medusa_core.engine.embeddings.files import open_embedding_files
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
 from medusa_core.system.files.json_file import read_json
 from tests.support.models.embedding_files import (

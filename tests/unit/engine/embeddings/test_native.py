@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import Qwen3Model
 
-from medusa_core.embeddings.embedder import MOST_ROWS, Embedder, EmbeddingRun
-from medusa_core.embeddings.load import load_embedder, planned_bytes
+from medusa_core.engine.embeddings.embedder import MOST_ROWS, Embedder, EmbeddingRun
+from medusa_core.engine.embeddings.load import load_embedder, planned_bytes
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.messages import LoadOptions, Purpose
 from tests.support.models.embedding_files import write_qwen3_embedding, write_qwen3_gguf

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medusa_core.embeddings.conventions import Conventions, Pooling, conventions_of
+from medusa_core.engine.embeddings.conventions import Conventions, Pooling, conventions_of
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.folder_checkpoint import weight_files

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer as RustTokenizer
 
-from medusa_core.embeddings.conventions import Pooling
-from medusa_core.embeddings.embedder import Embedder, Vector
-from medusa_core.embeddings.files import EmbeddingFiles
+from medusa_core.engine.embeddings.conventions import Pooling
+from medusa_core.engine.embeddings.embedder import Embedder, Vector
+from medusa_core.engine.embeddings.files import EmbeddingFiles
 from medusa_core.errors import CheckpointError
 from medusa_core.i18n import tr
 from medusa_core.models.text.growth_bounds import check_growth

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.embeddings.conventions import Conventions
+from medusa_core.engine.embeddings.conventions import Conventions
 from medusa_core.errors import NumericsError, RequestError
 from medusa_core.i18n import tr
 from medusa_core.messages import Purpose

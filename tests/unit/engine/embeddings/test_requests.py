@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medusa_core.engine.embedding import Embedding
+from medusa_core.engine.embeddings.requests import Embedding
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.messages import (
     Cancel,
@@ -102,7 +102,7 @@ def test_embedding_takes_its_share_of_the_answers_time(monkeypatch: pytest.Monke
         now[0] += 0.1
 
     monkeypatch.setattr(embedding, "step", step)
-    monkeypatch.setattr("medusa_core.engine.embedding.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("medusa_core.engine.embeddings.requests.time.perf_counter", lambda: now[0])
     for _ in range(100):
         embedding.step_between(0.05)
     assert 0.2 < len(rows) * 0.1 / (100 * 0.05) < 0.3  # a quarter

@@ -9,8 +9,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from medusa_core.embeddings.conventions import Conventions, Pooling
-from medusa_core.embeddings.embedder import Embedder, Vector
+from medusa_core.engine.embeddings.conventions import Conventions, Pooling
+from medusa_core.engine.embeddings.embedder import Embedder, Vector
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from medusa_core.embeddings.embedder import Embedder
-from medusa_core.embeddings.files import EmbeddingFiles, open_embedding_files
+from medusa_core.engine.embeddings.embedder import Embedder
+from medusa_core.engine.embeddings.files import EmbeddingFiles, open_embedding_files
 from medusa_core.errors import PlanError
 from medusa_core.i18n import tr
 from medusa_core.loading.decoder import OnProgress
@@ -53,7 +53,7 @@ def load_embedder(
     files = open_embedding_files(path)
     if files.decoder is None:
         return _load_encoder(files, options)
-    from medusa_core.embeddings.native import NativeEmbedder
+    from medusa_core.engine.embeddings.native import NativeEmbedder
     from medusa_core.loading.load import load_target
 
     target = load_target(files.decoder, None, options, on_progress)
@@ -62,7 +62,7 @@ def load_embedder(
 
 def _load_encoder(files: EmbeddingFiles, options: LoadOptions) -> Embedder:
     """Load an encoder, if it fits the device."""
-    from medusa_core.embeddings.encoder import TransformersEmbedder  # transformers is slow
+    from medusa_core.engine.embeddings.encoder import TransformersEmbedder  # transformers is slow
     from medusa_core.models.precision import choose_device
 
     budget = live_budget(options.device)

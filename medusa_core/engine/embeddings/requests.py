@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from medusa_core.embeddings.embedder import MOST_ROWS, Embedder, EmbeddingRun
-from medusa_core.embeddings.load import load_embedder
+from medusa_core.engine.embeddings.embedder import MOST_ROWS, Embedder, EmbeddingRun
+from medusa_core.engine.embeddings.load import load_embedder
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.errors import Cancelled
 from medusa_core.i18n import tr

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertModel
 
-from medusa_core.embeddings.embedder import EmbeddingRun
-from medusa_core.embeddings.load import load_embedder, planned_bytes
+from medusa_core.engine.embeddings.embedder import EmbeddingRun
+from medusa_core.engine.embeddings.load import load_embedder, planned_bytes
 from medusa_core.errors import CheckpointError, PlanError, RequestError
 from medusa_core.messages import LoadOptions
 from tests.support.models.embedding_files import write_bert
