@@ -87,6 +87,23 @@ if TYPE_CHECKING:
     from medusa_core.hub.library.offers import PairOffer
     from medusa_core.hub.settings import HubSettings
     from medusa_core.loading.cpu_parts import CpuPlan, plan_cpu
+    from medusa_core.loading.measure.weights import measure_read_rate
+    from medusa_core.loading.memory.budget import Budget, DeviceOffer
+    from medusa_core.loading.memory.estimate import (
+        Forecast,
+        ReadRate,
+        forecast,
+        rate_limiting_format,
+    )
+    from medusa_core.loading.memory.probe import MemoryStatus, memory_status, offered_devices
+    from medusa_core.loading.memory.recommend import (
+        Recommendation,
+        choices,
+        plan_choice,
+        plan_least,
+        recommend,
+    )
+    from medusa_core.loading.memory.trained_heads import trained_bytes
     from medusa_core.loading.offers import LoadOffer, smaller_loads
     from medusa_core.loading.offload_forecast import (
         OffloadPlan,
@@ -94,18 +111,6 @@ if TYPE_CHECKING:
         offloaded_load,
         plan_offload,
     )
-    from medusa_core.memory.budget import Budget, DeviceOffer
-    from medusa_core.memory.estimate import Forecast, ReadRate, forecast, rate_limiting_format
-    from medusa_core.memory.measure.weights import measure_read_rate
-    from medusa_core.memory.probe import MemoryStatus, memory_status, offered_devices
-    from medusa_core.memory.recommend import (
-        Recommendation,
-        choices,
-        plan_choice,
-        plan_least,
-        recommend,
-    )
-    from medusa_core.memory.trained_heads import trained_bytes
     from medusa_core.models.blocks.sizes import num_parameters
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.datastore.folder import forget_answers, forget_deleted_conversations

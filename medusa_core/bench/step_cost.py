@@ -17,8 +17,8 @@ import torch
 from medusa_core.engine.direct import generate
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.ranked import Ranked
+from medusa_core.loading.memory.estimate import read_bytes
 from medusa_core.loading.target import Target
-from medusa_core.memory.estimate import read_bytes
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
 from medusa_core.speculation.drafters.sources.heads_source import medusa_heads
 from medusa_core.speculation.tuning.calibration import measure_costs

@@ -12,8 +12,8 @@ import torch
 
 from medusa_core.bench.llamacpp import LlamaCpp
 from medusa_core.bench.step_cost import copy_gb_per_s
+from medusa_core.loading.memory.estimate import read_bytes
 from medusa_core.loading.target import Target
-from medusa_core.memory.estimate import read_bytes
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import (
     TokenTree,

@@ -12,7 +12,7 @@ from medusa_core.cli.load_arguments import add_model_arguments
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
-from medusa_core.memory.policy.rules import MAX_SEQUENCES
+from medusa_core.loading.policy.rules import MAX_SEQUENCES
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,

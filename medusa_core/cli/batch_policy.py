@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from medusa_core.cli.plan_throughput import refuse_transformers
 from medusa_core.heads.kind import chosen_heads, chosen_shape
+from medusa_core.loading.measure.machine import MeasuredRates
+from medusa_core.loading.memory.budget import limit_budget
+from medusa_core.loading.memory.placement import Planner
+from medusa_core.loading.memory.probe import live_budget
 from medusa_core.loading.plan import BatchShape, policy_search
-from medusa_core.memory.budget import limit_budget
-from medusa_core.memory.measure.machine import MeasuredRates
-from medusa_core.memory.placement import Planner
-from medusa_core.memory.policy.forecast_vs_actual import part_rates
-from medusa_core.memory.policy.policy_file import read_policy
-from medusa_core.memory.policy.policy_search import PolicySearch
-from medusa_core.memory.policy.result import FoundPolicy
-from medusa_core.memory.policy.rules import check_policy
-from medusa_core.memory.probe import live_budget
+from medusa_core.loading.policy.forecast_vs_actual import part_rates
+from medusa_core.loading.policy.policy_file import read_policy
+from medusa_core.loading.policy.policy_search import PolicySearch
+from medusa_core.loading.policy.result import FoundPolicy
+from medusa_core.loading.policy.rules import check_policy
 from medusa_core.messages import Fit, LoadOptions, PartRate, Policy
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import choose_device, hardware_of

@@ -19,8 +19,8 @@ from medusa_core.engine.batch.lines import BatchLine
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import MedusaError, PlanError
 from medusa_core.loading.load import load_target
+from medusa_core.loading.policy.workload import MANY
 from medusa_core.loading.target import Target
-from medusa_core.memory.policy.workload import MANY
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.template import Template

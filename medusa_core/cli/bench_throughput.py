@@ -16,11 +16,10 @@ from medusa_core.cli.plan_throughput import found_lines
 from medusa_core.cli.throughput_case import ThroughputCase
 from medusa_core.engine.batch_generate import answer_all
 from medusa_core.errors import MedusaError, PlanError, RequestError
+from medusa_core.loading.policy.policy_file import found_as_json, read_policy
+from medusa_core.loading.policy.policy_search import PolicySearch
+from medusa_core.loading.policy.result import FoundPolicy
 from medusa_core.loading.target import Target
-from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.policy.policy_file import found_as_json, read_policy
-from medusa_core.memory.policy.policy_search import PolicySearch
-from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.messages import Generate, GenerationDone, Tier
 from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS
 from medusa_core.runtime.runner.offload import OffloadRunner
@@ -31,6 +30,7 @@ from medusa_core.runtime.tree.shape import (
     TreeShape,
 )
 from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.system.garbage import trim_heap
 
 _ALONE_TOKENS = 6  # of one prompt: all steps take equally long
 _FEW_STEPS = 4

@@ -17,7 +17,7 @@ from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.choice import remote_choice
-from medusa_core.memory.placement import EXPERT_PLACES
+from medusa_core.loading.memory.placement import EXPERT_PLACES
 from medusa_core.messages import (
     EndpointModel,
     LoadModel,

@@ -21,6 +21,15 @@ from medusa_core.errors import RequestError
 from medusa_core.hub.library.find import find_named, refuse_heads
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.cpu_parts import CpuPlan, plan_cpu
+from medusa_core.loading.memory.budget import GIB, Budget, cuda_budget, limit_budget
+from medusa_core.loading.memory.placement import CpuLayers, OffloadRoom
+from medusa_core.loading.memory.recommend import (
+    Recommendation,
+    choices,
+    plan_choice,
+    plan_least,
+    recommend,
+)
 from medusa_core.loading.offload_forecast import (
     ForecastDevice,
     OffloadPlan,
@@ -28,15 +37,6 @@ from medusa_core.loading.offload_forecast import (
     plan_offload,
 )
 from medusa_core.loading.plan import may_shrink_cache
-from medusa_core.memory.budget import GIB, Budget, cuda_budget, limit_budget
-from medusa_core.memory.placement import CpuLayers, OffloadRoom
-from medusa_core.memory.recommend import (
-    Recommendation,
-    choices,
-    plan_choice,
-    plan_least,
-    recommend,
-)
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.model_files import ModelFiles
@@ -273,8 +273,8 @@ def _heads_facts(heads: str) -> HeadsShape:
 def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
     """Return the device of the arguments: this computer's, or a hypothetical GPU."""
     if args.vram_gib is None:
-        from medusa_core.memory.measure.machine import MEASURED
-        from medusa_core.memory.probe import live_budget
+        from medusa_core.loading.measure.machine import MEASURED
+        from medusa_core.loading.memory.probe import live_budget
 
         budget = limit_budget(live_budget(options.device), options.memory_gib)
         return device_with(budget, options, MEASURED if args.measure else ())

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.cli.load_arguments import placement_options
 from medusa_core.errors import PlanError, RequestError
-from medusa_core.memory.budget import GIB
-from medusa_core.memory.policy.forecast_vs_actual import UNITS, in_unit
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.policy_file import found_as_json
-from medusa_core.memory.policy.result import FoundPolicy
-from medusa_core.memory.policy.workload import Workload
+from medusa_core.loading.memory.budget import GIB
+from medusa_core.loading.policy.forecast_vs_actual import UNITS, in_unit
+from medusa_core.loading.policy.machine_rates import MachineRates
+from medusa_core.loading.policy.policy_file import found_as_json
+from medusa_core.loading.policy.result import FoundPolicy
+from medusa_core.loading.policy.workload import Workload
 from medusa_core.messages import Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.resources import calibrations_dir
 
 if TYPE_CHECKING:
-    from medusa_core.memory.policy.policy_search import PolicySearch
+    from medusa_core.loading.policy.policy_search import PolicySearch
 
 _MOST_PROMPTS = 100_000
 
@@ -52,8 +52,8 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
         PlanError: No policy fits.
         RequestError: The arguments are invalid.
     """
+    from medusa_core.loading.measure.machine import MEASURED, MeasuredRates
     from medusa_core.loading.plan import BatchShape, policy_search
-    from medusa_core.memory.measure.machine import MEASURED, MeasuredRates
     from medusa_core.system.files.measurement_files import MeasurementFiles
 
     refuse_transformers(config)

@@ -126,7 +126,7 @@ def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) ->
     if quant:
         choice = named_file(listing, quant)
     elif len(listing.ggufs) > 1 and not listing.has_safetensors:
-        from medusa_core.memory.probe import live_budget
+        from medusa_core.loading.memory.probe import live_budget
 
         choice = best_file(settings, listing, live_budget())
     else:

@@ -15,11 +15,11 @@ from medusa_core.cli.plan_throughput import refuse_transformers
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import PlanError
 from medusa_core.loading.load import load_target
+from medusa_core.loading.measure.machine import MEASURED, MeasuredRates, OnMeasure
 from medusa_core.loading.plan import BatchShape, policy_search
+from medusa_core.loading.policy.policy_search import PolicySearch
+from medusa_core.loading.policy.result import FoundPolicy
 from medusa_core.loading.target import Target
-from medusa_core.memory.measure.machine import MEASURED, MeasuredRates, OnMeasure
-from medusa_core.memory.policy.policy_search import PolicySearch
-from medusa_core.memory.policy.result import FoundPolicy
 from medusa_core.messages import (
     ChatMessage,
     Generate,

@@ -53,7 +53,7 @@ def _torch() -> Check:
 
 def _device() -> Check:
     """Check which device models run on."""
-    from medusa_core.memory.probe import offered_devices
+    from medusa_core.loading.memory.probe import offered_devices
     from medusa_core.models.precision import resolve_device
 
     try:

@@ -23,7 +23,6 @@ from medusa_core.engine.text_commands import count, tokenize
 from medusa_core.engine.verification import verify
 from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
 from medusa_core.i18n import tr
-from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
     AnswerStarted,
     Calibrate,
@@ -43,6 +42,7 @@ from medusa_core.messages import (
     UnloadEmbedder,
     Verify,
 )
+from medusa_core.system.garbage import trim_heap
 
 log = logging.getLogger(__name__)
 

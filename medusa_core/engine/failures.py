@@ -18,10 +18,9 @@ from medusa_core.errors import (
     TemplateError,
 )
 from medusa_core.i18n import tr
-from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import EngineLost, Event, Failed, Message
 from medusa_core.system import cuda
-from medusa_core.system.garbage import collect_garbage
+from medusa_core.system.garbage import collect_garbage, trim_heap
 
 log = logging.getLogger(__name__)
 

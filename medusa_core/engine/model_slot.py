@@ -13,7 +13,6 @@ from medusa_core.errors import Cancelled, RequestError
 from medusa_core.i18n import tr
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
     DrafterSpeed,
     Event,
@@ -37,7 +36,7 @@ from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.threads import Threads
 from medusa_core.system import compute_threads, cuda
-from medusa_core.system.garbage import collect_garbage
+from medusa_core.system.garbage import collect_garbage, trim_heap
 
 log = logging.getLogger(__name__)
 

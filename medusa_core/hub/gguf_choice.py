@@ -12,8 +12,8 @@ from medusa_core.errors import MedusaError, ModelError, RequestError
 from medusa_core.hub.listing import Listing
 from medusa_core.hub.remote import look_at_model
 from medusa_core.hub.settings import HubSettings
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.recommend import plan_choice
+from medusa_core.loading.memory.budget import Budget
+from medusa_core.loading.memory.recommend import plan_choice
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 
 log = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""A target and how it is loaded: choices, offers, forecasts of speed; no decoding."""
+"""A target and how it is planned and loaded: choices, offers, forecasts; no decoding."""

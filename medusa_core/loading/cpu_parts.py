@@ -14,6 +14,10 @@ from typing import NamedTuple
 
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.i18n import tr
+from medusa_core.loading.memory.budget import GIB
+from medusa_core.loading.memory.estimate import ReadRate, forecast, host_step_s, mixed_step_s
+from medusa_core.loading.memory.placement import CpuLayers, HostMlpBytes, OffloadRoom, Planner
+from medusa_core.loading.memory.recommend import Recommendation, resolve_draft_model
 from medusa_core.loading.offload_forecast import (
     ForecastDevice,
     OffloadPlan,
@@ -21,10 +25,6 @@ from medusa_core.loading.offload_forecast import (
     offloaded_step,
     plan_offload,
 )
-from medusa_core.memory.budget import GIB
-from medusa_core.memory.estimate import ReadRate, forecast, host_step_s, mixed_step_s
-from medusa_core.memory.placement import CpuLayers, HostMlpBytes, OffloadRoom, Planner
-from medusa_core.memory.recommend import Recommendation, resolve_draft_model
 from medusa_core.messages import (
     CpuParts,
     CpuReason,
@@ -306,8 +306,8 @@ def _compared(planner: Planner, parts: CpuParts, rates: _Rates, streamed_s: floa
 
 def _measure(planner: Planner, device: ForecastDevice) -> _Rates:
     """Measure processor, card and bus; what was measured before is kept."""
-    from medusa_core.memory.measure.machine import MeasuredRates
-    from medusa_core.memory.measure.weights import measure_read_rate
+    from medusa_core.loading.measure.machine import MeasuredRates
+    from medusa_core.loading.measure.weights import measure_read_rate
     from medusa_core.models.precision import choose_device
     from medusa_core.system.files.measurement_files import MeasurementFiles
     from medusa_core.system.resources import calibrations_dir

@@ -10,8 +10,7 @@ import torch
 
 from medusa_core.errors import CheckpointError, ClusterError
 from medusa_core.i18n import tr
-from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.plan import (
+from medusa_core.loading.memory.plan import (
     weights_bytes,
 )
 from medusa_core.messages import CpuParts, LoadOptions, MemoryPlan
@@ -45,6 +44,7 @@ from medusa_core.runtime.runner.choice import (
     choose_runner,
 )
 from medusa_core.runtime.runner.runner import LowerTiers
+from medusa_core.system.garbage import trim_heap
 
 OnProgress = Callable[[str, float, str], None]
 Join = Callable[[str], Cluster]

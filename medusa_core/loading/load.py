@@ -18,15 +18,15 @@ from medusa_core.heads.medusa import HeadsTarget, SharedWeights
 from medusa_core.i18n import tr
 from medusa_core.loading.cpu_parts import host_formats
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
-from medusa_core.loading.plan import formats_for_policy, plan_target
-from medusa_core.loading.target import Target, make_caches, share_workers
-from medusa_core.memory.plan import (
+from medusa_core.loading.memory.plan import (
     NO_ADAPTER,
     DraftModel,
     check_cache_type,
     in_8_bits,
 )
-from medusa_core.memory.recommend import draft_formats, resolve_draft_model
+from medusa_core.loading.memory.recommend import draft_formats, resolve_draft_model
+from medusa_core.loading.plan import formats_for_policy, plan_target
+from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from medusa_core.heads.kind import chosen_shape
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.memory.probe import live_budget
-from medusa_core.memory.recommend import smaller_choices
+from medusa_core.loading.memory.probe import live_budget
+from medusa_core.loading.memory.recommend import smaller_choices
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_format import weight_formats
 

@@ -13,12 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.memory.budget import GIB, Budget, limit_budget
-from medusa_core.memory.estimate import ReadRate, forecast, rate_limiting_format, read_bytes
-from medusa_core.memory.placement import OffloadRoom, Planner, piece_bytes
-from medusa_core.memory.policy.cost import pass_s
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.recommend import Recommendation, plan_choice, recommend, resolve_draft_model
+from medusa_core.loading.memory.budget import GIB, Budget, limit_budget
+from medusa_core.loading.memory.estimate import ReadRate, forecast, rate_limiting_format, read_bytes
+from medusa_core.loading.memory.placement import OffloadRoom, Planner, piece_bytes
+from medusa_core.loading.memory.recommend import (
+    Recommendation,
+    plan_choice,
+    recommend,
+    resolve_draft_model,
+)
+from medusa_core.loading.policy.cost import pass_s
+from medusa_core.loading.policy.machine_rates import MachineRates
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
@@ -137,7 +142,7 @@ def device_with(
     Raises:
         RequestError: There is no such device.
     """
-    from medusa_core.memory.probe import offload_room
+    from medusa_core.loading.memory.probe import offload_room
 
     return ForecastDevice(budget, offload_room(options), options.device, remeasure)
 
@@ -217,7 +222,7 @@ def offloaded_load(
         TierError: The disk can't be measured.
     """
     from medusa_core.heads.kind import chosen_shape
-    from medusa_core.memory.probe import live_budget
+    from medusa_core.loading.memory.probe import live_budget
 
     options, files = choice.options, ModelFiles.open(choice.model_dir)
     config = files.config
@@ -243,7 +248,7 @@ def _machine(
     Raises:
         TierError: The disk can't be measured.
     """
-    from medusa_core.memory.measure.machine import DiskRates, LinkRates, MeasuredRates
+    from medusa_core.loading.measure.machine import DiskRates, LinkRates, MeasuredRates
     from medusa_core.models.precision import choose_device
     from medusa_core.system.files.measurement_files import MeasurementFiles
     from medusa_core.system.resources import calibrations_dir
@@ -305,7 +310,7 @@ def _resident_s(config: ModelConfig, choice: Recommendation, budget: Budget) -> 
 
 def _read_rate(config: ModelConfig, choice: Recommendation, budget: Budget) -> ReadRate:
     """Measured rate at which the device reads weights in the chosen format."""
-    from medusa_core.memory.measure.weights import measure_read_rate
+    from medusa_core.loading.measure.weights import measure_read_rate
 
     kind = rate_limiting_format(choice.formats, config, budget)
     return measure_read_rate(budget.hardware.device, kind)

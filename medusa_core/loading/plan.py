@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.i18n import tr
 from medusa_core.loading.cpu_parts import place_parts
-from medusa_core.memory.budget import GIB, Budget, limit_budget
-from medusa_core.memory.placement import Planner
-from medusa_core.memory.plan import NO_ADAPTER, DraftModel, default_plan, with_small_cache
-from medusa_core.memory.policy.rules import MAX_SEQUENCES, check_policy, rules_of
-from medusa_core.memory.probe import live_budget, offload_room
+from medusa_core.loading.memory.budget import GIB, Budget, limit_budget
+from medusa_core.loading.memory.placement import Planner
+from medusa_core.loading.memory.plan import NO_ADAPTER, DraftModel, default_plan, with_small_cache
+from medusa_core.loading.memory.probe import live_budget, offload_room
+from medusa_core.loading.policy.rules import MAX_SEQUENCES, check_policy, rules_of
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan, Policy, Shares
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
 from medusa_core.models.quant.choice import PartFormats
 
 if TYPE_CHECKING:
-    from medusa_core.memory.measure.machine import MeasuredRates
-    from medusa_core.memory.policy.policy_search import PolicySearch
+    from medusa_core.loading.measure.machine import MeasuredRates
+    from medusa_core.loading.policy.policy_search import PolicySearch
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +87,8 @@ def policy_search(
         must_offload: Everything together didn't fit the device.
         given: Policy that is forecast instead of searched.
     """
-    from medusa_core.memory.policy.policy_search import PolicySearch
-    from medusa_core.memory.policy.request import PolicyRequest
+    from medusa_core.loading.policy.policy_search import PolicySearch
+    from medusa_core.loading.policy.request import PolicyRequest
     from medusa_core.models.precision import choose_device, hardware_of, precision_of
     from medusa_core.models.quant.choice import resolve_formats
     from medusa_core.system import compute_threads

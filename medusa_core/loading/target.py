@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from medusa_core.heads.kind import Heads
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.i18n import tr
-from medusa_core.memory.plan import (
+from medusa_core.loading.memory.plan import (
     chunk_rows,
 )
 from medusa_core.messages import MemoryPlan

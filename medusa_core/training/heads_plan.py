@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 import psutil
 
 from medusa_core.errors import TrainingError
+from medusa_core.loading.memory.budget import RUNTIME_BYTES
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import RUNTIME_BYTES
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.answers import OwnAnswer, own_answers
 from medusa_core.training.documents import EncodedDocument

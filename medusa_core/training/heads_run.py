@@ -28,7 +28,7 @@ from torch import Tensor
 
 from medusa_core.errors import Cancelled, TrainingError
 from medusa_core.loading.target import Target
-from medusa_core.memory.heap import trim_heap
+from medusa_core.system.garbage import trim_heap
 from medusa_core.system.jobs.heads_gain import write_gain
 from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.answers import OwnAnswer

@@ -15,10 +15,10 @@ import torch
 
 from medusa_core.bench.random_target import shape_config
 from medusa_core.loading.cpu_parts import CpuPlan, plan_cpu
+from medusa_core.loading.memory.budget import GIB, cuda_budget
+from medusa_core.loading.memory.placement import OffloadRoom
+from medusa_core.loading.memory.recommend import plan_least
 from medusa_core.loading.offload_forecast import ForecastDevice
-from medusa_core.memory.budget import GIB, cuda_budget
-from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.recommend import plan_least
 from medusa_core.messages import HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import resolve_formats

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from medusa_core.bench.step_race import LENGTH, ROWS, OnTimed, OwnSteps
 from medusa_core.errors import RequestError
+from medusa_core.loading.memory.budget import GIB
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import GIB
 from medusa_core.messages import Tier
 from medusa_core.runtime.offload.layer_file import (
     PIECE_BYTES,

@@ -56,7 +56,7 @@ def test_shapes_of_small_trees_are_cached_and_large_ones_arent() -> None:
 def test_freed_memory_returns_to_the_system() -> None:
     code = """
 import ctypes, psutil
-from medusa_core.memory.heap import trim_heap
+from medusa_core.system.garbage import trim_heap
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = (
     ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p])

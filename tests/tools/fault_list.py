@@ -457,7 +457,7 @@ FAULTS = (
     ),
     Fault(
         "forecast-heads",
-        "medusa_core/memory/estimate.py",
+        "medusa_core/loading/memory/estimate.py",
         "(step_s(rows) + heads_s)",
         "step_s(rows)",
         "the expected speed leaves out the time of the heads",
@@ -465,7 +465,7 @@ FAULTS = (
     ),
     Fault(
         "planned-states",
-        "medusa_core/memory/plan.py",
+        "medusa_core/loading/memory/plan.py",
         "return row * whole_rows(context_tokens) + states",
         "return row * whole_rows(context_tokens)",
         "a plan leaves out the states of recurrent layers, and the model doesn't fit",
@@ -473,7 +473,7 @@ FAULTS = (
     ),
     Fault(
         "disk-reads",
-        "medusa_core/memory/policy/cost.py",
+        "medusa_core/loading/policy/cost.py",
         " + moved.weights_reads * machine.read_s",
         "",
         "the cost model leaves out the latency of disk reads for layers",

@@ -21,7 +21,7 @@ from medusa_core.chats.presets import (
 from medusa_core.chats.setting import When
 from medusa_core.chats.settings import SETTINGS
 from medusa_core.loading.choice import DEMO_NOTE
-from medusa_core.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
+from medusa_core.loading.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
 from medusa_core.models.quant.block_format import weight_formats
 from medusa_core.speculation.drafters.forced_text import source_infos
 from medusa_core.speculation.drafters.lineup import drafter_registry

@@ -10,9 +10,9 @@ from medusa_core.engine.embeddings.files import EmbeddingFiles, open_embedding_f
 from medusa_core.errors import PlanError
 from medusa_core.i18n import tr
 from medusa_core.loading.decoder import OnProgress
-from medusa_core.memory.budget import GIB
-from medusa_core.memory.plan import plan_memory
-from medusa_core.memory.probe import live_budget
+from medusa_core.loading.memory.budget import GIB
+from medusa_core.loading.memory.plan import plan_memory
+from medusa_core.loading.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.folder_checkpoint import weight_files
 from medusa_core.models.quant.choice import resolve_formats

@@ -15,7 +15,6 @@ from medusa_core.engine.embeddings.load import load_embedder
 from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.errors import Cancelled
 from medusa_core.i18n import tr
-from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
     Embed,
     Embedded,
@@ -27,7 +26,7 @@ from medusa_core.messages import (
     UnloadEmbedder,
 )
 from medusa_core.system import cuda
-from medusa_core.system.garbage import collect_garbage
+from medusa_core.system.garbage import collect_garbage, trim_heap
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from medusa_core.hub.drafters import DrafterOffer
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.offers import PairOffer
 from medusa_core.hub.library.pairing import same_model
-from medusa_core.memory.plan import heads_bytes, weights_bytes
+from medusa_core.loading.memory.plan import heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.quant.choice import resolve_formats

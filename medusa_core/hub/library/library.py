@@ -55,7 +55,7 @@ from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.loading.choice import ready_choices
-from medusa_core.memory.budget import Budget
+from medusa_core.loading.memory.budget import Budget
 from medusa_core.messages import local_device
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import (
@@ -404,7 +404,7 @@ class Library:
 
         def measure() -> Budget:
             """Measure the free memory now."""
-            from medusa_core.memory.probe import live_budget
+            from medusa_core.loading.memory.probe import live_budget
 
             return live_budget(local_device(device), own_bytes)
 

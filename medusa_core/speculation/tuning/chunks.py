@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from medusa_core.loading.memory.plan import FIRST_CHUNK_ROWS
 from medusa_core.loading.target import Target
-from medusa_core.memory.plan import FIRST_CHUNK_ROWS
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.resident import ROUND_ROWS
 from medusa_core.system import cuda

@@ -13,8 +13,8 @@ from transformers import Gemma2Config, Gemma3TextConfig
 from medusa_core.engine.session import Session
 from medusa_core.engine.start import start_generation
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.plan import step_buffer_bytes
 from medusa_core.loading.target import Target
-from medusa_core.memory.plan import step_buffer_bytes
 from medusa_core.messages import (
     Generate,
     GenerateSettings,

@@ -14,8 +14,8 @@ from torch import Tensor
 from medusa_core.errors import EngineError, PlanError, TierError
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
-from medusa_core.memory.measure.compute import model_rates
-from medusa_core.memory.placement import OffloadRoom
+from medusa_core.loading.measure.compute import model_rates
+from medusa_core.loading.memory.placement import OffloadRoom
 from medusa_core.messages import (
     LoadOptions,
     Placement,

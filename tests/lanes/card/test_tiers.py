@@ -7,7 +7,7 @@ import pytest
 
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
-from medusa_core.memory.placement import OffloadRoom, layer_bytes
+from medusa_core.loading.memory.placement import OffloadRoom, layer_bytes
 from medusa_core.messages import GenerateSettings, LoadOptions, Tier, WeightFormats
 from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.lanes.card.conftest import Folders

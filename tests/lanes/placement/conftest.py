@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.measure import machine
-from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.request import PolicyRequest
+from medusa_core.loading.measure import machine
+from medusa_core.loading.memory.budget import GIB, Budget
+from medusa_core.loading.memory.placement import OffloadRoom
+from medusa_core.loading.policy.machine_rates import MachineRates
+from medusa_core.loading.policy.request import PolicyRequest
 from tests.support.engine.policies import MACHINE
 
 

@@ -12,10 +12,10 @@ from medusa_core.__main__ import main
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import PlanError, RequestError, TierError
 from medusa_core.loading.load import load_target
-from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.placement import Planner, tiers_of
-from medusa_core.memory.policy.forecast_vs_actual import part_rates
-from medusa_core.memory.policy.result import BatchForecast
+from medusa_core.loading.memory.budget import GIB, Budget
+from medusa_core.loading.memory.placement import Planner, tiers_of
+from medusa_core.loading.policy.forecast_vs_actual import part_rates
+from medusa_core.loading.policy.result import BatchForecast
 from medusa_core.messages import (
     BlockBytes,
     Fit,

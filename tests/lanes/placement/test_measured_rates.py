@@ -8,20 +8,20 @@ import pytest
 import torch
 
 from medusa_core.__main__ import main
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.measure import machine as measuring
-from medusa_core.memory.measure import timing, transfers
-from medusa_core.memory.measure.compute import Paces, paces_of
-from medusa_core.memory.measure.machine import (
+from medusa_core.loading.measure import machine as measuring
+from medusa_core.loading.measure import timing, transfers
+from medusa_core.loading.measure.compute import Paces, paces_of
+from medusa_core.loading.measure.machine import (
     DISK,
     MEASURED,
     MeasuredRates,
     measure_machine,
 )
-from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.request import PolicyRequest, workload_of
-from medusa_core.memory.policy.search import (
+from medusa_core.loading.memory.budget import Budget
+from medusa_core.loading.memory.placement import OffloadRoom
+from medusa_core.loading.policy.machine_rates import MachineRates
+from medusa_core.loading.policy.request import PolicyRequest, workload_of
+from medusa_core.loading.policy.search import (
     search,
 )
 from medusa_core.messages import WeightFormats

@@ -1,7 +1,7 @@
 """A machine that placements are planned for."""
 
-from medusa_core.memory.budget import GIB
-from medusa_core.memory.policy.machine_rates import MachineRates
+from medusa_core.loading.memory.budget import GIB
+from medusa_core.loading.policy.machine_rates import MachineRates
 
 MACHINE = MachineRates(
     device_bytes=8 * GIB,

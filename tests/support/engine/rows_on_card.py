@@ -8,9 +8,9 @@ import torch
 
 from medusa_core.engine.batch_generate import answer_all
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.placement import Planner
+from medusa_core.loading.memory.probe import live_budget
 from medusa_core.loading.target import Target
-from medusa_core.memory.placement import Planner
-from medusa_core.memory.probe import live_budget
 from medusa_core.messages import (
     Generate,
     GenerateSettings,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from app.models.library_dialog import LibraryDialog
 from medusa_core.api import Budget
-from medusa_core.memory.budget import cuda_budget
+from medusa_core.loading.memory.budget import cuda_budget
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -18,9 +18,9 @@ from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.kind import shape_of_tensors
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.budget import GIB, cuda_budget
+from medusa_core.loading.memory.recommend import recommend
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import GIB, cuda_budget
-from medusa_core.memory.recommend import recommend
 from medusa_core.messages import (
     Fit,
     GenerateSettings,

@@ -19,9 +19,9 @@ from medusa_core.heads.kind import read_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.pairing import heads_facts, misfit, target_facts
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.plan import plan_memory
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.quant.choice import resolve_formats

@@ -16,7 +16,7 @@ from medusa_core.hub.gguf_choice import best_file, described, named_file, with_q
 from medusa_core.hub.library.find import installed, loadable_models
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
-from medusa_core.memory.budget import cuda_budget
+from medusa_core.loading.memory.budget import cuda_budget
 from medusa_core.messages import Fit
 from tests.support.hub.fixtures import LoopbackHub
 from tests.support.models.gguf_files import write_as_gguf

@@ -12,8 +12,8 @@ from medusa_core.hub.library.pairing import misfit
 from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import search
 from medusa_core.hub.settings import HubSettings
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.plan import weights_bytes
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.plan import weights_bytes
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats

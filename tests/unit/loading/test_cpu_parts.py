@@ -10,12 +10,12 @@ from medusa_core.cli.plan import shape_config
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.loading import cpu_parts
 from medusa_core.loading.cpu_parts import CpuPlan, place_parts, plan_cpu
+from medusa_core.loading.measure import weights
+from medusa_core.loading.memory.budget import GIB, cuda_budget
+from medusa_core.loading.memory.estimate import ReadRate, host_step_s
+from medusa_core.loading.memory.placement import CpuLayers, OffloadRoom, Planner
+from medusa_core.loading.memory.recommend import plan_choice
 from medusa_core.loading.offload_forecast import ForecastDevice
-from medusa_core.memory.budget import GIB, cuda_budget
-from medusa_core.memory.estimate import ReadRate, host_step_s
-from medusa_core.memory.measure import weights
-from medusa_core.memory.placement import CpuLayers, OffloadRoom, Planner
-from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import CpuReason, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats, resolve_host_formats
 from medusa_core.models.quant.format import Hardware

@@ -21,8 +21,8 @@ from medusa_core.errors import (
 )
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.budget import Budget
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import Budget
 from medusa_core.messages import (
     Cancel,
     Event,

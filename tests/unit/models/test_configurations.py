@@ -11,8 +11,8 @@ from medusa_core.cli.plan import (
     shape_names,
 )
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.plan import plan_memory
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.blocks import sizes as sizes_module
 from medusa_core.models.blocks.spec import BlockSpec, BlockTensors, tensors_at

@@ -14,7 +14,7 @@ import torch
 from transformers import Cohere2Config, MixtralConfig, PreTrainedConfig, StableLmConfig
 
 from medusa_core.errors import ModelError
-from medusa_core.memory.plan import weights_bytes
+from medusa_core.loading.memory.plan import weights_bytes
 from medusa_core.messages import WeightFormats
 from medusa_core.models.architecture import arch_registry
 from medusa_core.models.config import ModelConfig, parse_config

@@ -6,9 +6,9 @@ from typing import cast
 import torch
 
 from medusa_core.bench.random_target import shape_config
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.plan import plan_memory
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.training.heads import HeadsModule, MedusaSizes

@@ -16,7 +16,7 @@ from medusa_core.__main__ import main
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import TrainingError
 from medusa_core.loading.load import load_target
-from medusa_core.memory.budget import cuda_budget
+from medusa_core.loading.memory.budget import cuda_budget
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import ADAPTER
 from medusa_core.models.lora.adapter_writer import write_adapter

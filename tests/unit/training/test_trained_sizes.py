@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 
 from medusa_core.loading.load import load_target
-from medusa_core.memory.trained_heads import trained_bytes
+from medusa_core.loading.memory.trained_heads import trained_bytes
 from medusa_core.messages import LoadOptions
 from medusa_core.system.jobs.heads_training import HeadsNeeds
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS

@@ -16,8 +16,8 @@ from app.settings.storage_page import StoragePage
 from app.settings.store import SettingsStore
 from medusa_core.api import DeviceOffer, Library
 from medusa_core.cli.plan import shape_config
-from medusa_core.memory import budget
-from medusa_core.memory.probe import offered_devices
+from medusa_core.loading.memory import budget
+from medusa_core.loading.memory.probe import offered_devices
 from medusa_core.messages import Fit, HeadsShape, LoadModel
 from medusa_core.system import cuda as card
 from tests.support.card.card import fake_cuda
@@ -66,7 +66,7 @@ def test_another_device_is_remembered_and_the_model_moves_there(
         DeviceOffer("cuda:0", "GTX 1080", "no kernels for it"),
         DeviceOffer("cpu", "Processor"),
     )
-    monkeypatch.setattr("medusa_core.memory.probe.offered_devices", lambda: offers)
+    monkeypatch.setattr("medusa_core.loading.memory.probe.offered_devices", lambda: offers)
     store = SettingsStore(Preferences(device="cuda:7"), tmp_path)
     window, engine = open_ready(settings=store)
 

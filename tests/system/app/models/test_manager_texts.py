@@ -18,8 +18,8 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
-from medusa_core.memory.budget import Budget, cuda_budget
-from medusa_core.memory.plan import plan_memory
+from medusa_core.loading.memory.budget import Budget, cuda_budget
+from medusa_core.loading.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.models.quant.format import Hardware

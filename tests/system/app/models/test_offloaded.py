@@ -19,13 +19,13 @@ from app.widgets.offload_words import offload_plan_words
 from medusa_core.api import AdapterShape, Budget, Library, OffloadPlan, Recommendation, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.loading.choice import ModelChoice
+from medusa_core.loading.measure import weights
+from medusa_core.loading.measure.machine import DiskRates
+from medusa_core.loading.memory.estimate import ReadRate
 from medusa_core.loading.state import (
     ModelStatus,
     Phase,
 )
-from medusa_core.memory.estimate import ReadRate
-from medusa_core.memory.measure import weights
-from medusa_core.memory.measure.machine import DiskRates
 from medusa_core.messages import (
     Failed,
     Fit,
@@ -56,7 +56,7 @@ TINY = replace(SMALL, total_bytes=2 * GIB)
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace measurements, which take long on a busy computer."""
     disk, rate = DiskRates(1e9, 1e9), ReadRate(((1, 10e9), (16, 5e9)))
-    monkeypatch.setattr("medusa_core.memory.measure.machine.MeasuredRates.disk", lambda *_: disk)
+    monkeypatch.setattr("medusa_core.loading.measure.machine.MeasuredRates.disk", lambda *_: disk)
     for module in (weights, load_estimate):
         monkeypatch.setattr(module, "measure_read_rate", lambda *_: rate)
 

@@ -27,12 +27,12 @@ from app.window.application import continue_or_explain
 from medusa_core.api import compose_report, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.doctor.check import Check
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.recommend import smaller_choices
 from medusa_core.loading.state import (
     ModelStatus,
     Phase,
 )
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.recommend import smaller_choices
 from medusa_core.messages import Event, Failed, Fit, HeadsShape, WeightFormats
 from tests.support.window.driving import ask, errors, wait_ready
 from tests.support.window.fakes import FakeEngine, Script

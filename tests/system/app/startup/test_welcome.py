@@ -10,7 +10,7 @@ from app.help.welcome_dialog import WelcomeDialog
 from app.settings.preferences import load_preferences
 from app.theme.appearance import Appearance
 from medusa_core.api import Budget, HubSettings, Library, PairOffer
-from medusa_core.memory.budget import cuda_budget
+from medusa_core.loading.memory.budget import cuda_budget
 from medusa_core.models.quant.format import Hardware
 from tests.support.window.fixtures import Open
 

@@ -18,7 +18,7 @@ from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.tiers import tier_colour
 from app.widgets.accessible_roles import give_roles
 from medusa_core.api import BatchProgress, BatchState
-from medusa_core.memory.policy.forecast_vs_actual import UNITS
+from medusa_core.loading.policy.forecast_vs_actual import UNITS
 from medusa_core.messages import PARTS, BlockBytes, PartRate, Policy, Shares, Tier
 
 GIB = 1 << 30

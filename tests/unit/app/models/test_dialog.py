@@ -11,7 +11,7 @@ from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import HubSettings, JobState, Library, Pair, PairOffer, with_offline
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.memory.budget import cuda_budget
+from medusa_core.loading.memory.budget import cuda_budget
 from medusa_core.messages import Fit
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import MIB

@@ -9,9 +9,9 @@ import pytest
 from app.models import load_estimate
 from app.models.load_estimate import LoadEstimate, LoadEstimateQuery, OutlookResult
 from medusa_core.bench.random_target import shape_config
-from medusa_core.memory.estimate import Forecast
-from medusa_core.memory.probe import live_budget
-from medusa_core.memory.recommend import plan_choice
+from medusa_core.loading.memory.estimate import Forecast
+from medusa_core.loading.memory.probe import live_budget
+from medusa_core.loading.memory.recommend import plan_choice
 from medusa_core.messages import HeadsShape, WeightFormats
 
 

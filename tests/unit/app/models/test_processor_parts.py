@@ -14,10 +14,10 @@ from app.widgets.offload_words import cpu_words
 from medusa_core.api import AdapterShape
 from medusa_core.bench.random_target import shape_config
 from medusa_core.loading import cpu_parts
-from medusa_core.memory import probe
-from medusa_core.memory.budget import GIB, cuda_budget
-from medusa_core.memory.estimate import ReadRate
-from medusa_core.memory.placement import OffloadRoom
+from medusa_core.loading.memory import probe
+from medusa_core.loading.memory.budget import GIB, cuda_budget
+from medusa_core.loading.memory.estimate import ReadRate
+from medusa_core.loading.memory.placement import OffloadRoom
 from medusa_core.messages import CpuParts, Fit, HeadsShape, LoadOptions, WeightFormats
 from tests.support.window.library_fixtures import Run
 from tests.support.window.managing import until

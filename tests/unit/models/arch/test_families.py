@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
-from medusa_core.memory.plan import weights_bytes
+from medusa_core.loading.memory.plan import weights_bytes
 from medusa_core.messages import WeightFormats
 from medusa_core.models.architecture import arch_registry
 from medusa_core.models.blocks.sizes import block_tensors, num_parameters

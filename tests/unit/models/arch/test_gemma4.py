@@ -23,9 +23,9 @@ from medusa_core.errors import (
     RequestError,
 )
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.plan import per_layer_table_bytes, plan_memory
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.plan import per_layer_table_bytes, plan_memory
 from medusa_core.messages import GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.layer_shapes import KvShape, SharedRows

@@ -19,8 +19,8 @@ from medusa_core.bench.gguf_export import finish
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.loading.load import load_target
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.recommend import recommend
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.recommend import recommend
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,

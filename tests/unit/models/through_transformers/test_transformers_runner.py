@@ -19,8 +19,8 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, MedusaError, ModelError, RequestError
 from medusa_core.hub.library.library_folder import ContentsKind, check_folder
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.plan import weights_bytes
 from medusa_core.loading.target import Target
-from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Generate, GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.model_files import ModelFiles

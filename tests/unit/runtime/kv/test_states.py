@@ -10,8 +10,8 @@ from medusa_core.engine.direct import events_of
 from medusa_core.engine.session import Session
 from medusa_core.engine.start import start_generation
 from medusa_core.errors import EngineError
+from medusa_core.loading.memory.plan import kv_bytes
 from medusa_core.loading.target import Target
-from medusa_core.memory.plan import kv_bytes
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import KvShape, StateShape

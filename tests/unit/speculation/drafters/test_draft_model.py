@@ -11,9 +11,9 @@ import torch
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
 from medusa_core.loading.load import load_target
+from medusa_core.loading.memory.budget import cuda_budget
+from medusa_core.loading.memory.recommend import plan_choice
 from medusa_core.loading.target import Target
-from medusa_core.memory.budget import cuda_budget
-from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.speculation.drafters.source import (
     Paths,

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.loading.memory.plan import chunk_rows
 from medusa_core.loading.target import Target
-from medusa_core.memory.plan import chunk_rows
 from medusa_core.messages import Placement, Tier
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.resident import ResidentRunner

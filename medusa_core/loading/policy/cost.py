@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.memory.policy.layouts import Counts, Layouts
-from medusa_core.memory.policy.machine_rates import MachineRates, seconds_at, transfer_s
-from medusa_core.memory.policy.workload import Passes, Workload, single_pass
+from medusa_core.loading.policy.layouts import Counts, Layouts
+from medusa_core.loading.policy.machine_rates import MachineRates, seconds_at, transfer_s
+from medusa_core.loading.policy.workload import Passes, Workload, single_pass
 from medusa_core.messages import Shares, Tier
 
 Seconds = NDArray[np.float64]

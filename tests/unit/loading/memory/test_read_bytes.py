@@ -1,6 +1,6 @@
 """Bytes of weights that a step reads."""
 
-from medusa_core.memory.estimate import read_bytes
+from medusa_core.loading.memory.estimate import read_bytes
 from medusa_core.messages import WeightFormats
 from medusa_core.models.precision import hardware_of
 from medusa_core.models.quant.choice import resolve_formats

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medusa_core.memory.measure.timing import best_seconds, runs_per_s
-from medusa_core.memory.plan import cache_itemsize
-from medusa_core.memory.policy.machine_rates import RateCurve
+from medusa_core.loading.measure.timing import best_seconds, runs_per_s
+from medusa_core.loading.memory.plan import cache_itemsize
+from medusa_core.loading.policy.machine_rates import RateCurve
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.precision import Precision

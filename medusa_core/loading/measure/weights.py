@@ -7,8 +7,8 @@ from functools import lru_cache
 import torch
 
 from medusa_core.errors import OutOfMemoryError
-from medusa_core.memory.estimate import ReadRate, read_bytes
-from medusa_core.memory.measure.compute import SampleModel
+from medusa_core.loading.measure.compute import SampleModel
+from medusa_core.loading.memory.estimate import ReadRate, read_bytes
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.precision import hardware_of, precision_of

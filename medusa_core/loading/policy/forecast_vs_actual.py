@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from medusa_core.memory.policy.cost import COMPUTING, READING
-from medusa_core.memory.policy.result import BatchForecast
+from medusa_core.loading.policy.cost import COMPUTING, READING
+from medusa_core.loading.policy.result import BatchForecast
 from medusa_core.messages import PARTS, PartRate
 from medusa_core.runtime.runner.traffic import Traffic
 

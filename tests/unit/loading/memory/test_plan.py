@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core import memory
 from medusa_core.__main__ import main
 from medusa_core.cli.plan import (
     shape_config,
     shape_names,
 )
 from medusa_core.hub import library
-from medusa_core.memory.budget import GIB, RUNTIME_BYTES, cuda_budget
-from medusa_core.memory.plan import plan_memory
-from medusa_core.memory.recommend import choices, recommend
+from medusa_core.loading import memory
+from medusa_core.loading.memory.budget import GIB, RUNTIME_BYTES, cuda_budget
+from medusa_core.loading.memory.plan import plan_memory
+from medusa_core.loading.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.quant.choice import resolve_formats
 from medusa_core.runtime.kv.size import whole_rows
@@ -226,9 +226,9 @@ def test_planning_a_card_loads_no_torch() -> None:
     code = (
         f"import importlib, sys; [importlib.import_module(name) for name in {names}];"
         "import app.models.plan_words, medusa_core.loading.offload_forecast;"
-        "from medusa_core.memory.recommend import recommend;"
+        "from medusa_core.loading.memory.recommend import recommend;"
         "from medusa_core.cli.plan import shape_config;"
-        "from medusa_core.memory.budget import cuda_budget;"
+        "from medusa_core.loading.memory.budget import cuda_budget;"
         "from medusa_core.messages import HeadsShape;"
         "recommend(shape_config('vicuna-7b'), HeadsShape(3), cuda_budget(8));"
         "sys.exit('torch' in sys.modules)"

@@ -16,7 +16,7 @@ import torch
 
 from medusa_core.errors import TierError
 from medusa_core.i18n import tr
-from medusa_core.memory.measure.timing import best_seconds
+from medusa_core.loading.measure.timing import best_seconds
 from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES, SUFFIX, open_direct
 from medusa_core.runtime.offload.memory import page_buffer

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medusa_core.memory.policy.cost import (
+from medusa_core.loading.policy.cost import (
     COMPUTING,
     READING,
     ComputePlacement,
@@ -24,11 +24,11 @@ from medusa_core.memory.policy.cost import (
     streams_s,
     total_s,
 )
-from medusa_core.memory.policy.layouts import Layouts, have_room, layouts
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.result import BatchForecast, FoundPolicy
-from medusa_core.memory.policy.rules import Rules, tier_of
-from medusa_core.memory.policy.workload import BatchBlock, Workload, decode_step, prefill_passes
+from medusa_core.loading.policy.layouts import Layouts, have_room, layouts
+from medusa_core.loading.policy.machine_rates import MachineRates
+from medusa_core.loading.policy.result import BatchForecast, FoundPolicy
+from medusa_core.loading.policy.rules import Rules, tier_of
+from medusa_core.loading.policy.workload import BatchBlock, Workload, decode_step, prefill_passes
 from medusa_core.messages import PARTS, BlockBytes, Policy, Shares, Tier
 
 _BINDING_SHARE = 0.999  # of the slowest stream's time, from which another stream binds as well

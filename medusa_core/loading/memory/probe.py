@@ -10,14 +10,14 @@ from typing import NamedTuple
 import psutil
 
 from medusa_core.errors import RequestError
-from medusa_core.memory.budget import (
+from medusa_core.loading.memory.budget import (
     DECODING_BYTES,
     GIB,
     Budget,
     DeviceOffer,
     wddm_reserve_bytes,
 )
-from medusa_core.memory.placement import OffloadRoom
+from medusa_core.loading.memory.placement import OffloadRoom
 from medusa_core.messages import LoadOptions
 
 OWN_MEMORY = "this computer's memory"  # the name of a budget that is no card's

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.measure.compute import ModelRates, Paces, model_rates, paces_of
-from medusa_core.memory.measure.transfers import (
+from medusa_core.loading.measure.compute import ModelRates, Paces, model_rates, paces_of
+from medusa_core.loading.measure.transfers import (
     card_round_trip,
     disk_errors,
     disk_read_latency,
@@ -27,13 +25,15 @@ from medusa_core.memory.measure.transfers import (
     open_reads,
     to_card_rate,
 )
-from medusa_core.memory.placement import OffloadRoom, piece_bytes
-from medusa_core.memory.policy.machine_rates import MachineRates, RateCurve
-from medusa_core.memory.policy.request import PolicyRequest
+from medusa_core.loading.memory.budget import Budget
+from medusa_core.loading.memory.placement import OffloadRoom, piece_bytes
+from medusa_core.loading.policy.machine_rates import MachineRates, RateCurve
+from medusa_core.loading.policy.request import PolicyRequest
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.files.own_folder import make_own_folder
+from medusa_core.system.garbage import trim_heap
 
 _RESERVED_BYTES = 1 << 30  # of a disk, for everything but layers
 _VISIT_S = 1e-4  # Python between two computations

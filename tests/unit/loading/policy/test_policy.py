@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from medusa_core.__main__ import main
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
-from medusa_core.memory.budget import GIB
-from medusa_core.memory.measure import machine as measuring
-from medusa_core.memory.policy.machine_rates import MachineRates, seconds_at
-from medusa_core.memory.policy.policy_file import found_as_json, read_policy
-from medusa_core.memory.policy.request import PolicyRequest, workload_of
-from medusa_core.memory.policy.result import FoundPolicy
-from medusa_core.memory.policy.rules import Rules, check_policy, rules_of
-from medusa_core.memory.policy.search import (
+from medusa_core.loading.measure import machine as measuring
+from medusa_core.loading.memory.budget import GIB
+from medusa_core.loading.policy.machine_rates import MachineRates, seconds_at
+from medusa_core.loading.policy.policy_file import found_as_json, read_policy
+from medusa_core.loading.policy.request import PolicyRequest, workload_of
+from medusa_core.loading.policy.result import FoundPolicy
+from medusa_core.loading.policy.rules import Rules, check_policy, rules_of
+from medusa_core.loading.policy.search import (
     _best,
     blocks,
     forecast_policy,
     search,
 )
-from medusa_core.memory.policy.workload import BatchBlock, Workload
+from medusa_core.loading.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.precision import precision_of
 from medusa_core.models.quant.choice import resolve_formats

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.plan import (
+from medusa_core.loading.memory.budget import GIB, Budget
+from medusa_core.loading.memory.plan import (
     NO_ADAPTER,
     DraftModel,
     check_cache_type,

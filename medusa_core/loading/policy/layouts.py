@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.rules import Rules, offloaded_layers
-from medusa_core.memory.policy.workload import BatchBlock, Workload
+from medusa_core.loading.policy.machine_rates import MachineRates
+from medusa_core.loading.policy.rules import Rules, offloaded_layers
+from medusa_core.loading.policy.workload import BatchBlock, Workload
 from medusa_core.messages import Shares, Tier
 from medusa_core.runtime.kv.size import RING_UNITS, staging_bytes, tail_slots
 from medusa_core.runtime.offload.layer_entries import NUM_BUFFERS

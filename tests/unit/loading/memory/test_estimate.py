@@ -7,10 +7,15 @@ import pytest
 
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import RequestError
-from medusa_core.memory.estimate import ReadRate, forecast, rate_limiting_format
-from medusa_core.memory.measure.weights import measure_read_rate
-from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
-from medusa_core.memory.probe import live_budget
+from medusa_core.loading.measure.weights import measure_read_rate
+from medusa_core.loading.memory.estimate import ReadRate, forecast, rate_limiting_format
+from medusa_core.loading.memory.plan import (
+    embedding_bytes,
+    experts_bytes,
+    heads_bytes,
+    weights_bytes,
+)
+from medusa_core.loading.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.quant.choice import resolve_formats

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.plan import (
+from medusa_core.loading.memory.budget import Budget
+from medusa_core.loading.memory.plan import (
     NO_ADAPTER,
     DraftModel,
     cache_itemsize,
@@ -33,8 +33,8 @@ from medusa_core.memory.plan import (
     plan_memory,
     scratch_bytes,
 )
-from medusa_core.memory.policy.rules import offloaded_layers, tier_of
-from medusa_core.memory.policy.workload import JUDGED_ROWS, MANY, TREE_ROWS
+from medusa_core.loading.policy.rules import offloaded_layers, tier_of
+from medusa_core.loading.policy.workload import JUDGED_ROWS, MANY, TREE_ROWS
 from medusa_core.messages import (
     CpuParts,
     Fit,

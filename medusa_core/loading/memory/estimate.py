@@ -12,9 +12,14 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.placement import HostMlpBytes
-from medusa_core.memory.plan import embedding_bytes, experts_bytes, heads_bytes, weights_bytes
+from medusa_core.loading.memory.budget import Budget
+from medusa_core.loading.memory.placement import HostMlpBytes
+from medusa_core.loading.memory.plan import (
+    embedding_bytes,
+    experts_bytes,
+    heads_bytes,
+    weights_bytes,
+)
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.blocks.spec import RoutingSpec
 from medusa_core.models.config import ModelConfig

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.errors import RequestError
 from medusa_core.i18n import tr
-from medusa_core.memory.budget import GIB, Budget
+from medusa_core.loading.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.blocks.sizes import (
     PER_LAYER_NORM,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
 from medusa_core.i18n import tr
-from medusa_core.memory.policy.result import FoundPolicy
-from medusa_core.memory.policy.rules import MAX_SEQUENCES
+from medusa_core.loading.policy.result import FoundPolicy
+from medusa_core.loading.policy.rules import MAX_SEQUENCES
 from medusa_core.messages import Policy, Tier
 from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.system.files import record_json

@@ -24,15 +24,15 @@ from medusa_core.loading.choice import (
     from_json,
 )
 from medusa_core.loading.load import load_target
+from medusa_core.loading.measure import machine, transfers, weights
+from medusa_core.loading.measure.machine import MEASURED, DiskRates, MeasuredRates
+from medusa_core.loading.memory import probe
+from medusa_core.loading.memory.budget import GIB, Budget, limit_budget
+from medusa_core.loading.memory.estimate import ReadRate
+from medusa_core.loading.memory.placement import OffloadRoom, Planner
+from medusa_core.loading.memory.plan import weights_bytes
 from medusa_core.loading.offload_forecast import offloaded_load
 from medusa_core.loading.target import Target
-from medusa_core.memory import probe
-from medusa_core.memory.budget import GIB, Budget, limit_budget
-from medusa_core.memory.estimate import ReadRate
-from medusa_core.memory.measure import machine, transfers, weights
-from medusa_core.memory.measure.machine import MEASURED, DiskRates, MeasuredRates
-from medusa_core.memory.placement import OffloadRoom, Planner
-from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import (
     Failed,
     GenerateSettings,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medusa_core.memory.placement import layer_bytes, piece_bytes, rows_at_once
-from medusa_core.memory.plan import (
+from medusa_core.loading.memory.placement import layer_bytes, piece_bytes, rows_at_once
+from medusa_core.loading.memory.plan import (
     kv_bytes,
     scratch_bytes,
     session_states_bytes,
     states_bytes,
     weights_bytes,
 )
-from medusa_core.memory.policy.workload import Workload
+from medusa_core.loading.policy.workload import Workload
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from medusa_core.errors import PlanError
 from medusa_core.i18n import tr
-from medusa_core.memory.budget import Budget
-from medusa_core.memory.placement import OffloadRoom
-from medusa_core.memory.policy.machine_rates import MachineRates
-from medusa_core.memory.policy.request import PolicyRequest, workload_of
-from medusa_core.memory.policy.result import FoundPolicy
-from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.search import forecast_policy, search
-from medusa_core.memory.policy.workload import Workload
+from medusa_core.loading.memory.budget import Budget
+from medusa_core.loading.memory.placement import OffloadRoom
+from medusa_core.loading.policy.machine_rates import MachineRates
+from medusa_core.loading.policy.request import PolicyRequest, workload_of
+from medusa_core.loading.policy.result import FoundPolicy
+from medusa_core.loading.policy.rules import Rules
+from medusa_core.loading.policy.search import forecast_policy, search
+from medusa_core.loading.policy.workload import Workload
 from medusa_core.messages import Policy, Tier
 
 if TYPE_CHECKING:
-    from medusa_core.memory.measure.machine import MeasuredRates
+    from medusa_core.loading.measure.machine import MeasuredRates
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PolicySearch:
         Raises:
             TierError: The disk can't be written.
         """
-        from medusa_core.memory.measure.machine import measure_machine
+        from medusa_core.loading.measure.machine import measure_machine
 
         return measure_machine(self.request, self.budget, self.room, self.rates)
 
