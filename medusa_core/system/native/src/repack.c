@@ -97,24 +97,115 @@ INLINE void read_scales(int32_t type, const uint8_t *stored, int32_t index, uint
     }
 }
 
-/* Pack codes into words, which are 16 words apart. */
-INLINE void pack_codes(int32_t bits, const uint8_t codes[BLOCK], uint8_t *to) {
-    uint32_t words[8] = {0};
-    int32_t count = bits == 8 ? 8 : bits == 6 ? 6 : bits == 5 ? 5 : 4;
-    if (bits == 8) {
-        memcpy(words, codes, BLOCK);
-    } else {
-        uint8_t nibbles[HALF_BLOCK];
-        for (int j = 0; j < HALF_BLOCK; j++)
-            nibbles[j] = (uint8_t)((codes[j] & 15) | codes[j + HALF_BLOCK] << 4);
-        memcpy(words, nibbles, HALF_BLOCK);
+typedef uint8_t LowBytes __attribute__((vector_size(TILE), aligned(1)));
+typedef uint32_t FourWords __attribute__((vector_size(16), aligned(1)));
+typedef uint32_t EightWords __attribute__((vector_size(32)));
+enum { LOW_NIBBLES = 0x0f0f0f0f, LOW_PAIRS = 0x03030303, LOW_BITS = 0x01010101 };
+
+/* Read 16 bytes of each row as four words, each of all rows. */
+INLINE void transpose(const uint8_t *const from[TILE], int32_t offset, Words to[4]) {
+    Words rows[4]; /* row i, i + 4, i + 8 and i + 12 */
+    for (int i = 0; i < 4; i++) {
+        FourWords part[4];
+        for (int p = 0; p < 4; p++) part[p] = *(const FourWords *)(from[i + 4 * p] + offset);
+        EightWords low = __builtin_shufflevector(part[0], part[1], 0, 1, 2, 3, 4, 5, 6, 7);
+        EightWords high = __builtin_shufflevector(part[2], part[3], 0, 1, 2, 3, 4, 5, 6, 7);
+        rows[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     }
-    if (bits == 5)
-        for (int i = 0; i < 8; i++) words[4] |= (word_at(codes + 4 * i) >> 4 & 0x01010101) << i;
-    if (bits == 6)
-        for (int i = 0; i < 8; i++)
-            words[4 + i / 4] |= (word_at(codes + 4 * i) >> 4 & 0x03030303) << i % 4 * 2;
-    for (int i = 0; i < count; i++) memcpy(to + i * TILE * 4, words + i, 4);
+#define FIRST(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define SECOND(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+    Words a = FIRST(rows[0], rows[2]), b = FIRST(rows[1], rows[3]);
+    Words c = SECOND(rows[0], rows[2]), d = SECOND(rows[1], rows[3]);
+    to[0] = FIRST(a, b);
+    to[1] = SECOND(a, b);
+    to[2] = FIRST(c, d);
+    to[3] = SECOND(c, d);
+#undef FIRST
+#undef SECOND
+}
+
+INLINE uint8_t *put_words(uint8_t *to, const Words *words, int32_t count) {
+    memcpy(to, words, (size_t)count * sizeof *words);
+    return to + count * (int32_t)sizeof *words;
+}
+INLINE uint8_t *put_halves(uint8_t *to, Words low_halves) {
+    Halves halves = __builtin_convertvector(low_halves, Halves);
+    memcpy(to, &halves, sizeof halves);
+    return to + sizeof halves;
+}
+INLINE uint8_t *put_bytes(uint8_t *to, Words low_bytes) {
+    LowBytes bytes = __builtin_convertvector(low_bytes, LowBytes);
+    memcpy(to, &bytes, sizeof bytes);
+    return to + sizeof bytes;
+}
+
+/* Move even bits to the lower half of a word, odd ones to the upper. */
+INLINE Words unshuffle(Words x) {
+    static const uint32_t MASKS[] = {0x22222222, 0x0c0c0c0c, 0x00f000f0, 0x0000ff00};
+    for (uint32_t i = 0; i < 4; i++) {
+        Words moved = (x ^ x >> (1u << i)) & MASKS[i];
+        x ^= moved ^ moved << (1u << i);
+    }
+    return x;
+}
+
+/* Write the scales that precede the codes of block `index`. head: the 16 stored bytes that have them. */
+INLINE uint8_t *put_scales(int32_t type, const Words head[4], int32_t index, uint8_t *to) {
+    Layout layout = layout_of(type);
+    if (type == Q4_K || type == Q5_K) {
+        Words low = head[1] >> (uint32_t)(index % 4 * 8), mid = head[2] >> (uint32_t)(index % 4 * 8);
+        Words high = head[3] >> (uint32_t)(index % 4 * 8);
+        to = put_bytes(to, index < 4 ? low & 63 : (high & 15) | (low >> 6 & 3) << 4);
+        return put_bytes(to, index < 4 ? mid & 63 : (high >> 4 & 15) | (mid >> 6 & 3) << 4);
+    }
+    if (type == Q6_K) {
+        Words pair = head[index / 2] >> (uint32_t)(index % 2 * 16);
+        return put_bytes(put_bytes(to, pair), pair >> 8);
+    }
+    if (layout.scale_bytes == 1) return put_bytes(to, head[0]);
+    to = put_halves(to, head[0]);
+    return layout.scales == 2 ? put_halves(to, head[0] >> 16) : to;
+}
+
+/* Write the codes of block `index` as words, those of all rows side by side. */
+INLINE uint8_t *put_codes(int32_t type, const uint8_t *const from[TILE], int32_t index, uint8_t *to) {
+    Layout layout = layout_of(type);
+    Words words[8], upper[8];
+    if (type == Q8_0) {
+        transpose(from, 2, words);
+        transpose(from, 2 + HALF_BLOCK, words + 4);
+        for (int i = 0; i < 8; i++) words[i] ^= 0x80808080;
+        return put_words(to, words, 8);
+    }
+    if (layout.weights == BLOCK) { /* both halves of a block share their bytes, as in a tile */
+        transpose(from, layout.stored - HALF_BLOCK, words);
+        to = put_words(to, words, 4);
+        if (layout.bits == 4) return to;
+        transpose(from, layout.stored - HALF_BLOCK - 4, words);
+        words[0] = unshuffle(unshuffle(words[0])); /* bit 4i + k becomes bit 8k + i */
+        return put_words(to, words, 1);
+    }
+    int32_t at = type == Q6_K   ? index / 4 * 2 * BLOCK + index % 2 * BLOCK
+                 : type == Q5_K ? 48 + index / 2 * BLOCK
+                                : 16 + index / 2 * BLOCK;
+    int32_t is_high = type == Q6_K ? index % 4 / 2 : index % 2;
+    transpose(from, at, words);
+    transpose(from, at + HALF_BLOCK, words + 4);
+    for (int i = 0; i < 4; i++)
+        words[i] = is_high ? (words[i] >> 4 & LOW_NIBBLES) | (words[i + 4] & ~(uint32_t)LOW_NIBBLES)
+                           : (words[i] & LOW_NIBBLES) | (words[i + 4] & LOW_NIBBLES) << 4;
+    to = put_words(to, words, 4);
+    if (layout.bits == 4) return to;
+    at = type == Q6_K ? 128 + index / 4 * BLOCK : 16;
+    transpose(from, at, upper);
+    transpose(from, at + HALF_BLOCK, upper + 4);
+    words[0] = words[1] = (Words){0};
+    for (uint32_t i = 0; i < 8; i++)
+        if (type == Q5_K)
+            words[0] |= (upper[i] >> (uint32_t)index & LOW_BITS) << i;
+        else
+            words[i / 4] |= (upper[i] >> (uint32_t)(index % 4 * 2) & LOW_PAIRS) << (i % 4 * 2);
+    return put_words(to, words, layout.bits - 4);
 }
 
 INLINE void tile_rows(int32_t type, const uint8_t *stored, int32_t rows, int32_t columns, uint8_t *tiles) {
@@ -124,23 +215,19 @@ INLINE void tile_rows(int32_t type, const uint8_t *stored, int32_t rows, int32_t
     for (int32_t first = 0; first < rows; first += TILE)
         for (int32_t outer = 0; outer < count; outer++) {
             const uint8_t *from[TILE];
+            Words head[4], last[4];
             for (int r = 0; r < TILE; r++)
                 from[r] = first + r < rows ? stored + (first + r) * row_bytes + outer * layout.stored : ZEROS;
-            for (int i = 0; i < layout.above; i++, tiles += 2 * TILE)
-                for (int r = 0; r < TILE; r++)
-                    memcpy(tiles + 2 * r, from[r] + (type == Q6_K ? 208 : 2 * i), 2);
+            transpose(from, type == Q6_K ? 192 : 0, head);
+            if (type == Q6_K) {
+                transpose(from, MAX_STORED - 16, last);
+                tiles = put_halves(tiles, last[3] >> 16);
+            } else if (layout.above) {
+                tiles = put_halves(put_halves(tiles, head[0]), head[0] >> 16);
+            }
             for (int32_t index = 0; index < together; index++) {
-                uint8_t *words = tiles + layout.scales * layout.scale_bytes * TILE;
-                for (int r = 0; r < TILE; r++) {
-                    uint8_t codes[BLOCK], scales[4];
-                    read_scales(type, from[r], index, scales);
-                    for (int i = 0; i < layout.scales; i++)
-                        memcpy(tiles + (i * TILE + r) * layout.scale_bytes,
-                               scales + i * layout.scale_bytes, (size_t)layout.scale_bytes);
-                    read_codes(type, from[r], index, codes);
-                    pack_codes(layout.bits, codes, words + 4 * r);
-                }
-                tiles = words + layout.bits * BLOCK / 8 * TILE;
+                tiles = put_scales(type, head, index, tiles);
+                tiles = put_codes(type, from, index, tiles);
             }
         }
 }

@@ -17,8 +17,9 @@ from tests.support.models.natives import each_library
 
 
 @each_library
-def test_every_library_repacks_to_the_same_bytes(path: Path) -> None:
-    library, rows, columns = open_library(path), 41, 768
+@pytest.mark.parametrize(("rows", "columns"), [(41, 768), (16, 256), (3, 512)])
+def test_every_library_repacks_to_the_same_bytes(path: Path, rows: int, columns: int) -> None:
+    library = open_library(path)
     for name in sorted(COMPILED_TYPES):
         kind, stored = block_type(name), random_blocks(name, rows, columns, seed=3)
         wanted = tile_blocks(kind, stored)
