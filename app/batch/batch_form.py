@@ -9,7 +9,6 @@ from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
@@ -22,6 +21,7 @@ from app.widgets.choices import offer
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_file, choose_folder, choose_save_path
+from app.widgets.number_edit import DecimalBox
 from medusa_core.api import BatchSpec
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, local_device
@@ -67,13 +67,13 @@ class BatchForm(QWidget):
         self._prompts_label, self._out_label = ElidedLabel(), ElidedLabel()
         self._disk_label = ElidedLabel()
         self.policy_box = QComboBox()
-        self.length_box = QDoubleSpinBox()
+        self.length_box = DecimalBox()
         self.length_box.setRange(0, _MOST_TOKENS)
         self.length_box.setDecimals(0)
         self.length_box.setValue(_DEFAULT_TOKENS)
         self.length_box.setSpecialValueText(self.tr("what the context leaves"))
         self.rule_box = QComboBox()
-        self.memory_box = QDoubleSpinBox()
+        self.memory_box = DecimalBox()
         self.memory_box.setRange(0, _MOST_GIB)
         self.memory_box.setDecimals(2)  # small models have budgets of megabytes
         self.memory_box.setSuffix(" GiB")

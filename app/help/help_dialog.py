@@ -70,6 +70,7 @@ class HelpDialog(QDialog):
         close_by_key(self)
         self.resize(scale.px(64), scale.px(44))
         parts.setSizes([scale.px(16), scale.px(48)])
+        appearance.changed.connect(self._restyle)
         self.open_page(PAGES[0])
 
     def open_page(self, name: str, heading: str = "") -> None:
@@ -87,6 +88,13 @@ class HelpDialog(QDialog):
         if item is not None:
             path = docs_dir() / f"{item.data(_PAGE)}.md"
             self.text.setMarkdown(path.read_text(encoding="utf-8"))
+
+    def _restyle(self) -> None:
+        """Set the page again, because link colours are fixed when it is parsed."""
+        bar = self.text.verticalScrollBar()
+        place = bar.value()
+        self._show_page(self.pages.currentItem())
+        bar.setValue(place)
 
     def _follow(self, url: QUrl) -> None:
         """Follow a link: pages of the list open here, other addresses in the browser."""

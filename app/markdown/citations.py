@@ -10,9 +10,15 @@ from collections.abc import Collection, Iterator
 
 from app.markdown.model import CITATION, UNKNOWN_CITATION, Run, Runs, TextStyle
 
-# Not `arr[1]`, `[1](target)` or `[^1]`; `[1][2]` and `[1, 2]` are two citations.
-_CITATION = re.compile(r"(?<![\w)])\[(?:[1-9]\d{0,3})(?:, ?[1-9]\d{0,3})*\](?![(\w])")
+# Not `[1](target)` or `[^1]`; `[1][2]` and `[1, 2]` are two citations.
+_CITATION = re.compile(r"\[(?:[1-9]\d{0,3})(?:, ?[1-9]\d{0,3})*\](?![(\w])")
 _NUMBER = re.compile(r"\d+")
+# What a citation may follow without a space: a word or year, but no `a`, `x1`, `my_list`,
+# `rowCount`, `self.items` or `f()`, after which brackets are an index.
+_NAME = re.compile(r"[\w.]*\w\)?$|\(\)$")
+_WORD = re.compile(r"(?:[^\W\d_]{3,}|\d+|[^\x00-\x7f]+)\)?")
+_CAMEL_CASE = re.compile(r"[a-z][A-Z]")
+_MOST_NAME_CHARS = 64
 
 
 def with_citations(runs: Runs, numbers: Collection[int]) -> Runs:
@@ -31,7 +37,7 @@ def _parts(run: Run, numbers: Collection[int]) -> Iterator[Run]:
         yield run
         return
     at = 0
-    for start, end, number in _found(run.text):
+    for start, end, number in _found(run.text, numbers):
         if at < start:
             yield _part(run, at, start, "")
         kind = CITATION if number in numbers else UNKNOWN_CITATION
@@ -41,17 +47,30 @@ def _parts(run: Run, numbers: Collection[int]) -> Iterator[Run]:
         yield _part(run, at, len(run.text), "") if at else run
 
 
-def _found(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and number of each citation; of several in one pair of brackets, too."""
+def _found(text: str, numbers: Collection[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and number of each citation; of several in one pair of brackets, too.
+
+    Right after a word, brackets are a citation if all of their numbers are those of passages.
+    """
     if "[" not in text:
         return
     for match in _CITATION.finditer(text):
         found = list(_NUMBER.finditer(match[0]))
+        name = _NAME.search(text, max(0, match.start() - _MOST_NAME_CHARS), match.start())
+        if name is not None and not (
+            _is_word(name[0]) and all(int(one[0]) in numbers for one in found)
+        ):
+            continue
         if len(found) == 1:
             yield match.start(), match.end(), int(found[0][0])
             continue
         for one in found:
             yield match.start() + one.start(), match.start() + one.end(), int(one[0])
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name before brackets is a word of a sentence rather than a variable."""
+    return bool(_WORD.fullmatch(name)) and not _CAMEL_CASE.search(name)
 
 
 def _part(run: Run, start: int, end: int, href: str) -> Run:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
-from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.library import LibraryState
+from app.widgets.number_edit import DecimalBox
 from app.widgets.sizes import (
     duration,
     library_text,
@@ -106,8 +107,8 @@ class DownloadsTab(QWidget):
         self.forget_button.clicked.connect(self._forget)
         self.limit_box.valueChanged.connect(self._set_limit)
 
-    def _make_limit_box(self) -> QDoubleSpinBox:
-        box = QDoubleSpinBox()
+    def _make_limit_box(self) -> DecimalBox:
+        box = DecimalBox()
         box.setAccessibleName(self.tr("Most megabytes a second"))
         box.setToolTip(self.tr("Applies to downloads that start or resume from now on."))
         box.setRange(0, 10_000)

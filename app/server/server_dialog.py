@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QSpinBox,
     QTableView,
     QVBoxLayout,
     QWidget,
@@ -25,6 +24,7 @@ from app.server.server_switch import ServerPhase, ServerSwitch
 from app.widgets.closing import close_by_key
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
+from app.widgets.number_edit import WholeBox
 
 _SIZE = QSize(760, 460)
 _LEAST_PORT, _MOST_PORT = 1024, 65535
@@ -61,7 +61,7 @@ class ServerDialog(QDialog):
         self.resize(_SIZE)
         self._switch = switch
         self.switch = QCheckBox(self.tr("Let other programs on this computer use the model"))
-        self.port_box = QSpinBox()
+        self.port_box = WholeBox()
         self.port_box.setRange(_LEAST_PORT, _MOST_PORT)
         self.port_box.setAccessibleName(self.tr("Port"))
         explain(self.port_box, self.tr("Where the server listens. Turn it off to change that."))

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QLineEdit,
     QScrollArea,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -27,6 +26,7 @@ from app.tools.pairs_edit import Pair, PairsEdit
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
+from app.widgets.number_edit import WholeBox
 from medusa_core.api import ToolServer
 from medusa_core.errors import MedusaError
 
@@ -96,7 +96,7 @@ class ServerForm(QDialog):
         self.url_edit.setPlaceholderText("https://example.com/mcp")
         self.headers = PairsEdit(self.tr("Add a header"), appearance)
         self.headers.show_pairs(self._server.headers)
-        self.timeout_box = QSpinBox()
+        self.timeout_box = WholeBox()
         self.timeout_box.setRange(0, _MOST_TIMEOUT_S)
         self.timeout_box.setSuffix(self.tr(" s"))
         self.timeout_box.setSpecialValueText(self.tr("the default, a minute"))

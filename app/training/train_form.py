@@ -6,7 +6,6 @@ from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -20,6 +19,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.choices import offer
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_files
+from app.widgets.number_edit import DecimalBox
 from app.widgets.sizes import GIB, on_disk
 from medusa_core.api import TRAINED_KINDS, HeadsJobSpec, ModelConfig, trained_bytes
 from medusa_core.messages import cluster_of, local_device
@@ -196,8 +196,8 @@ class TrainForm(QWidget):
         self.bundled_button.setEnabled(bool(self._data))
 
 
-def _number(least: float, most: float, value: float, unit: str = "") -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
+def _number(least: float, most: float, value: float, unit: str = "") -> DecimalBox:
+    box = DecimalBox()
     box.setRange(least, most)
     box.setDecimals(0)
     box.setValue(value)

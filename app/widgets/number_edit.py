@@ -1,12 +1,43 @@
-"""Spin box that distinguishes entered numbers from shown ones."""
+"""Spin boxes padded like other fields, and one that distinguishes entered numbers."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDoubleSpinBox, QWidget
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtWidgets import QDoubleSpinBox, QLineEdit, QSpinBox, QWidget
 
 
-class NumberEdit(QDoubleSpinBox):
+class WholeBox(QSpinBox):
+    """Spin box of whole numbers."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        _pad(self.lineEdit())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        _pad(self.lineEdit())
+
+
+class DecimalBox(QDoubleSpinBox):
+    """Spin box of decimal numbers."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        _pad(self.lineEdit())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        _pad(self.lineEdit())
+
+
+def _pad(edit: QLineEdit) -> None:
+    """Keep text from the border by a digit's width; Qt ignores the style sheet's padding here."""
+    margin = edit.fontMetrics().horizontalAdvance("0")
+    if edit.textMargins().left() != margin:
+        edit.setTextMargins(margin, 0, margin, 0)
+
+
+class NumberEdit(DecimalBox):
     """Spin box that shows a rounded number and signals entered ones.
 
     Screen readers call `setValue`, so that counts as entered. A stored number is shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -90,7 +91,13 @@ class Collections:
         """
         collection_id, name = uuid.uuid4().hex, _checked_name(name)
         with self._store.transaction() as db:
-            db.write("INSERT INTO collections (id, name) VALUES (?, ?)", collection_id, name)
+            # By the clock: SQLite gives the number of a removed one again, which an update or a
+            # search that has begun before may still use.
+            db.write(
+                "INSERT INTO collections (number, id, name)"
+                " SELECT max(coalesce(max(number) + 1, 0), ?), ?, ? FROM collections",
+                *(time.time_ns(), collection_id, name),
+            )
         return CollectionInfo(collection_id, name, (), 0, 0, 0, "", 0)
 
     def rename(self, collection_id: str, name: str) -> None:

@@ -137,8 +137,8 @@
         <translation>Ein eingebautes Werkzeug dieses Programms</translation>
     </message>
     <message>
-        <source>Server {0}: {1}</source>
-        <translation>Server {0}: {1}</translation>
+        <source>Tool server &quot;{0}&quot;: {1}</source>
+        <translation>Werkzeug-Server „{0}“: {1}</translation>
     </message>
     <message>
         <source>Reaches {0}</source>
@@ -8169,6 +8169,14 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>You stopped the answer.</source>
         <translation>Sie haben die Antwort angehalten.</translation>
+    </message>
+    <message>
+        <source>stopped at a tool call</source>
+        <translation>bei einem Werkzeugaufruf angehalten</translation>
+    </message>
+    <message>
+        <source>The answer stopped before the model read the results of its tool calls.</source>
+        <translation>Die Antwort endete, bevor das Modell die Ergebnisse seiner Werkzeugaufrufe gelesen hat.</translation>
     </message>
     <message>
         <source>The answer began with a stop string, so nothing of it is left. Stop strings are under Settings of this chat (Ctrl+Shift+P).</source>

@@ -270,10 +270,12 @@ class AnswerMessage(MessageWidget):
     def _show_end(self) -> None:
         done = self.answer.total
         if done is not None:
-            was_cut = done.stop_reason in _CUT
-            self._announcer.finish(stop_figure(done).meaning if was_cut else "")
+            stops_at_call = self.answer.last.ends_with_calls
+            was_cut = stops_at_call or done.stop_reason in _CUT
+            stop = stop_figure(done, stops_at_call=stops_at_call)
+            self._announcer.finish(stop.meaning if was_cut else "")
             self._waiting.setText(empty_words(done))
-            self.row.show_figures(figures(done))
+            self.row.show_figures(figures(done, stops_at_call=stops_at_call))
         else:
             self._announcer.finish()
             is_cut = self.answer.is_cut

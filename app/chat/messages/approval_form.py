@@ -157,7 +157,7 @@ class ApprovalForm(QFrame):
         if tool.server is None:
             return self.tr("A built-in tool of this program")
         command = visible_text(tool.server.command_line).replace("\n", r"\n")
-        return self.tr("Server {0}: {1}").format(one_line(tool.server.name), command)
+        return self.tr('Tool server "{0}": {1}').format(one_line(tool.server.name), command)
 
     def _show_more(self) -> None:
         """Show a hint if the arguments need scrolling."""

@@ -46,6 +46,14 @@ STOP_MEANINGS = {
     StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "You stopped the answer."),
 }
 
+# The model ended its round, but not the answer.
+_STOPPED_AT_CALL = (
+    QT_TRANSLATE_NOOP("Figures", "stopped at a tool call"),
+    QT_TRANSLATE_NOOP(
+        "Figures", "The answer stopped before the model read the results of its tool calls."
+    ),
+)
+
 # What is said in place of an answer without a word.
 _EMPTY = {
     StopReason.EOS: QT_TRANSLATE_NOOP(
@@ -103,8 +111,14 @@ def speed_up(done: GenerationDone) -> float | None:
     return None if done.plain_step_s < LEAST_STEP_S else done.speed_up
 
 
-def figures(done: GenerationDone) -> tuple[Figure, ...]:
-    """Return the figures of an answer in display order."""
+def figures(done: GenerationDone, *, stops_at_call: bool = False) -> tuple[Figure, ...]:
+    """Return the figures of an answer in display order.
+
+    Args:
+        done: Its last event, with the figures of all rounds.
+        stops_at_call: Whether the model hasn't read the results of its last calls.
+    """
+    stop = stop_figure(done, stops_at_call=stops_at_call)
     if not done.token_ids and done.stop_reason is StopReason.CANCELLED and not done.is_remote:
         return (
             Figure(
@@ -114,7 +128,7 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
             ),
         )
     if done.is_remote:
-        return (*_remote_speed(done), *_remote_drafts(done), _first_token(done), stop_figure(done))
+        return (*_remote_speed(done), *_remote_drafts(done), _first_token(done), stop)
     speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
         number=f"{Number(done.decode_tokens_per_s):,.0f}"
     )
@@ -139,7 +153,7 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
         ),
         *_speed_up(done),
         _first_token(done),
-        stop_figure(done),
+        stop,
     )
 
 
@@ -176,12 +190,15 @@ def _first_token(done: GenerationDone) -> Figure:
     return Figure(QCoreApplication.translate("Figures", "Time to first token"), wait, meaning)
 
 
-def stop_figure(done: GenerationDone) -> Figure:
-    """Return the stop reason of an answer as a figure."""
+def stop_figure(done: GenerationDone, *, stops_at_call: bool) -> Figure:
+    """Return the stop reason of an answer as a figure; see `figures`."""
+    words, meaning = STOP_WORDS[done.stop_reason], STOP_MEANINGS[done.stop_reason]
+    if stops_at_call:
+        words, meaning = _STOPPED_AT_CALL
     return Figure(
         QCoreApplication.translate("Figures", "Stop reason"),
-        QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
-        QCoreApplication.translate("Figures", STOP_MEANINGS[done.stop_reason]),
+        QCoreApplication.translate("Figures", words),
+        QCoreApplication.translate("Figures", meaning),
     )
 
 

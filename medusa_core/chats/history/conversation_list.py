@@ -193,17 +193,21 @@ class ConversationList(HistoryPart):
         """Return the collections of a conversation or a folder, in order."""
         rows = self._database.rows(
             f"SELECT l.collection FROM {owner}_collections AS l"
-            f" JOIN {owner}s AS o ON o.number = l.{owner} WHERE o.id = ? ORDER BY l.number",
+            f" JOIN {owner}s AS o ON o.number = l.{owner} WHERE o.id = ? AND l.collection <> ''"
+            " ORDER BY l.number",
             owner_id,
         )
         return tuple(row[0] for row in rows)
 
     def _link_collections(self, owner: str, number: int, collection_ids: Sequence[str]) -> None:
-        """Replace the collections of a conversation or a folder, in order, each once."""
+        """Replace the collections of a conversation or a folder, in order, each once.
+
+        An empty id stands for none, so that a salvaged file doesn't attach the backup's again.
+        """
         self._database.write(f"DELETE FROM {owner}_collections WHERE {owner} = ?", number)
         self._database.write_many(
             f"INSERT INTO {owner}_collections ({owner}, collection) VALUES (?, ?)",
-            [(number, clean(one)) for one in dict.fromkeys(collection_ids)],
+            [(number, clean(one)) for one in dict.fromkeys(collection_ids) or ("",)],
         )
 
     def folders(self) -> tuple[Folder, ...]:

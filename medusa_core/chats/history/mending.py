@@ -40,18 +40,18 @@ _FROM_BACKUP = (
         """
         for table in ("attachments", "answers", "steps", "calls", "passages")
     ),
-    """
-    INSERT OR IGNORE INTO conversation_collections (conversation, collection)
-    SELECT old.conversation, old.collection FROM backup.conversation_collections AS old
-    JOIN backup.conversations AS theirs ON theirs.number = old.conversation
-    JOIN main.conversations AS ours ON ours.number = theirs.number AND ours.id = theirs.id
-    """,
-    """
-    INSERT OR IGNORE INTO folder_collections (folder, collection)
-    SELECT old.folder, old.collection FROM backup.folder_collections AS old
-    JOIN backup.folders AS theirs ON theirs.number = old.folder
-    JOIN main.folders AS ours ON ours.number = theirs.number AND ours.id = theirs.id
-    """,
+    # An owner with a row has been changed since, or has an empty one for no collection.
+    *(
+        f"""
+        INSERT INTO {owner}_collections ({owner}, collection)
+        SELECT old.{owner}, old.collection FROM backup.{owner}_collections AS old
+        JOIN backup.{owner}s AS theirs ON theirs.number = old.{owner}
+        JOIN main.{owner}s AS ours ON ours.number = theirs.number AND ours.id = theirs.id
+        WHERE old.{owner} NOT IN (SELECT {owner} FROM main.{owner}_collections)
+        ORDER BY old.number
+        """
+        for owner in ("conversation", "folder")
+    ),
     "INSERT OR IGNORE INTO blobs (digest, data) SELECT digest, data FROM backup.blobs",
     """
     INSERT OR IGNORE INTO images

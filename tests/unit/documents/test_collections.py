@@ -212,6 +212,19 @@ def test_nothing_outside_the_folders_is_read(
     assert not collections.search([collection_id], "zebra").passages
 
 
+def test_the_number_of_a_removed_collection_is_not_given_again(
+    collections: Collections, folder: Path
+) -> None:
+    removed = indexed(collections, folder)
+    number = collections._store.collection(removed)
+    collections.remove(removed)
+    other = collections.create("Other").id
+    assert collections._store.collection(other) > number
+    with pytest.raises(RequestError):
+        collections.search((removed,), "heron", 1)
+    assert [one.id for one in collections.all()] == [other]
+
+
 def test_a_removed_collection_leaves_no_text(
     collections: Collections, folder: Path, tmp_path: Path
 ) -> None:

@@ -237,7 +237,10 @@ def test_stop_works_at_every_moment(
         states(window) == {"generates": [], "waits": ["requested"], "runs": ["interrupted"]}[when]
     )
     assert len(engine.of_kind(Generate)) == 1
-    assert not window.chat.answers[-1].row.isHidden()
+    row = window.chat.answers[-1].row
+    assert not row.isHidden()
+    shown = [one.text() for one in row.findChildren(QLabel) if not one.isHidden()]
+    assert any("stopped" in text for text in shown), shown
     assert window.page.composer.edit.isEnabled()
 
 

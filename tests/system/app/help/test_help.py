@@ -4,8 +4,11 @@ from pathlib import Path
 
 import yaml
 from PySide6.QtCore import QUrl
+from PySide6.QtGui import QTextDocument
+from pytestqt.qtbot import QtBot
 
 from app.help.help_dialog import PAGES, HelpDialog
+from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import docs_dir
 from tests.support.window.fixtures import Open
 
@@ -40,3 +43,29 @@ def test_help_opens_a_page_follows_links_and_shows_pictures(open_ready: Open) ->
     assert not picture.isNull()
     assert dialog.text.loadResource(2, QUrl("../README.md")) is None, "only the documents' own"
     dialog.close()
+
+
+def test_links_follow_the_theme(qtbot: QtBot, appearance: Appearance) -> None:
+    dialog = HelpDialog(appearance)
+    qtbot.addWidget(dialog)
+    dialog.open_page("tools")
+    dialog.show()
+    bar = dialog.text.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    place = bar.value()
+    assert place > 0
+    for theme in (ThemeChoice.DARK, ThemeChoice.LIGHT):
+        appearance.use(theme)
+        assert link_colours(dialog.text.document()) == {appearance.theme.link}
+        assert bar.value() == place, "the page isn't scrolled"
+
+
+def link_colours(document: QTextDocument) -> set[str]:
+    """Return the colours of all links."""
+    found, block = set(), document.begin()
+    while block.isValid():
+        for one in block.textFormats():
+            if one.format.isAnchor():  # type: ignore[attr-defined]
+                found.add(one.format.foreground().color().name())  # type: ignore[attr-defined]
+        block = block.next()
+    return found

@@ -42,8 +42,18 @@ def cited(text: str, *numbers: int) -> list[tuple[str, str]]:
         ("[see [1]](https://a.b)", [("see [1]", "https://a.b")]),
         *(
             (text, [])
-            for text in ("arr[1]", "f()[1]", "`[1]`", "```\n[1]\n```", "[^1]", "[ ]", "[x]")
+            for text in ("a[1]", "f()[1]", "`[1]`", "```\n[1]\n```", "[^1]", "[ ]", "[x]")
         ),
+        ("It holds water[1].", [("[1]", "passage:1")]),
+        ("in 2019[1, 2]", [("1", "passage:1"), ("2", "passage:2")]),
+        ("(see above)[1]", [("[1]", "passage:1")]),
+        ("(50 %)[9]", [("[9]", "no-passage:9")]),
+        ("水[1]。", [("[1]", "passage:1")]),
+        *(
+            (text, [])
+            for text in ("`water[1]`", "water[9]", "x1[1]", "my_list[1]", "rowCount[1]", "a.b[1]")
+        ),
+        ("    water[1]", []),
         *(
             (text, [])
             for text in ("[0]", "[01]", "[12345]", "\\[1\\]", "$[1]$", "[1, 0]", "![1](a)")
@@ -91,7 +101,9 @@ def shown(answer: Answer, *numbers: int, at_once: bool = False) -> AnswerDocumen
 
 
 DOCUMENTS = st.lists(
-    st.sampled_from(["Herons wait ", "[1]", "[7]", "[1, 2] ", "\n\n", "- ", "`[1]`", "(x)", "**"]),
+    st.sampled_from(
+        ["Herons wait ", "wait", "[1]", "[7]", "[1, 2] ", "\n\n", "- ", "`[1]`", "(x)", "**"]
+    ),
     min_size=1,
     max_size=12,
 ).map("".join)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontInfo
-from PySide6.QtWidgets import QDialog, QDoubleSpinBox, QListWidget, QSpinBox
+from PySide6.QtWidgets import QDialog, QListWidget
 from pytestqt.qtbot import QtBot
 
 import app
@@ -18,6 +18,7 @@ from app.theme.legend import Mark
 from app.theme.marks import mark_style
 from app.theme.stylesheet import render_stylesheet
 from app.theme.tokens import CONTRAST, DARK, LIGHT, Theme, contrast
+from app.widgets.number_edit import DecimalBox, WholeBox
 from medusa_core.api import resources_dir
 from tests.support.window.engine_events import LEGEND, OF_HEADS, SOURCES
 
@@ -114,10 +115,17 @@ def test_number_fields_and_lists_look_like_other_fields(
 ) -> None:
     dialog = QDialog()
     qtbot.addWidget(dialog)
-    whole, decimal, names = QSpinBox(dialog), QDoubleSpinBox(dialog), QListWidget(dialog)
+    whole, decimal, names = WholeBox(dialog), DecimalBox(dialog), QListWidget(dialog)
     names.addItem("A server")
     dialog.show()
     assert whole.sizeHint().height() == decimal.sizeHint().height()
+    margins = []
+    for zoom in (0.8, 1.0, 1.6):
+        appearance.use(zoom=zoom)
+        margins.append([box.lineEdit().textMargins().left() for box in (whole, decimal)])
+    appearance.use(zoom=1.0)
+    assert 4 <= margins[0][0] < margins[1][0] < margins[2][0]
+    assert all(one == other for one, other in margins)
     assert names.visualItemRect(names.item(0)).height() > names.fontMetrics().lineSpacing() + 4
     ground = names.grab().toImage().pixelColor(names.width() // 2, names.height() - 8)
     assert ground.name() == appearance.theme.surface

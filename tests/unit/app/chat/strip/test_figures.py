@@ -112,6 +112,12 @@ def test_an_answer_without_a_token_still_has_figures() -> None:
     assert [one.text for one in figures(done)] == ["Stopped before the first word"]
 
 
+def test_an_answer_whose_call_was_not_read_is_stopped_there() -> None:
+    done = done_of(REQUEST, (), StopReason.EOS)
+    assert figures(done)[-1].text == "end of answer"
+    assert figures(done, stops_at_call=True)[-1].text == "stopped at a tool call"
+
+
 def test_every_stop_reason_has_words() -> None:
     assert set(STOP_WORDS) == set(STOP_MEANINGS) == set(StopReason)
 
