@@ -152,3 +152,14 @@ def sibling(name: str, data: bytes) -> dict[str, Any]:
         sha256 = hashlib.sha256(data).hexdigest()
         reported["lfs"] = {"sha256": sha256, "size": len(data), "pointerSize": 134}
     return reported
+
+
+def silent(hub: ScriptedHub, before: bytes, reached: threading.Event) -> Script:
+    """Serve a part, and then nothing."""
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(before)
+        reached.set()
+        hub.over.wait()
+
+    return script

@@ -107,12 +107,12 @@ class FakeEndpoint:
 
     def __enter__(self) -> "FakeEndpoint":
         self._thread.start()
-        assert self._is_up.wait(5)
+        assert self._is_up.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(5)
+        self._thread.join()
 
     @property
     def bodies(self) -> list[Any]:

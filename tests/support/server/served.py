@@ -27,7 +27,7 @@ from medusa_core.server.request_log import JsonLog
 from medusa_core.server.server import Server
 from medusa_core.server.server_thread import ServerThread
 
-START_S = 240.0
+WAIT_S = 240.0
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -87,16 +87,19 @@ class Served:
         assert {"message", "type", "param", "code"} <= set(found)
         return found
 
-    def records(self, last_path: str, within_s: float = 10.0) -> list[dict[str, Any]]:
-        """Return the records of the JSON log, once it ends with this path: a line is written after
-        its reply.
+    def record(self, path: str, **fields: object) -> dict[str, Any]:
+        """Wait until the log's newest record of a path has these fields, and return it.
+
+        A line is written after its reply.
         """
-        until = time.monotonic() + within_s
+        until = time.monotonic() + WAIT_S
         while True:
-            lines = self.log.read_text(encoding="utf-8").splitlines()
-            found = [json.loads(line) for line in lines]
-            if (found and found[-1]["path"] == last_path) or time.monotonic() > until:
+            lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
+            whole = [json.loads(line) for line in lines if line.endswith("\n")]
+            found: dict[str, Any] = next((r for r in reversed(whole) if r["path"] == path), {})
+            if found and fields.items() <= found.items():
                 return found
+            assert time.monotonic() < until, found
             time.sleep(0.01)
 
     def metric(self, name: str) -> float:
@@ -104,13 +107,19 @@ class Served:
         text = self.get("/metrics").text
         return float(re.search(rf"^medusa_{name} (\S+)$", text, re.MULTILINE).group(1))  # type: ignore[union-attr]
 
-    def wait_until_idle(self, within_s: float = 10.0) -> float:
-        """Wait until no answer runs; returns the seconds that took."""
-        started = time.monotonic()
+    def wait_for_running(self, count: int) -> None:
+        """Wait until so many answers run at once."""
+        until = time.monotonic() + WAIT_S
+        while self.metric("answers_running") < count:
+            assert time.monotonic() < until, "it never ran"
+            time.sleep(0.005)
+
+    def wait_until_idle(self) -> None:
+        """Wait until no answer runs."""
+        until = time.monotonic() + WAIT_S
         while self.metric("answers_running") or self.metric("answers_waiting"):
-            assert time.monotonic() - started < within_s
+            assert time.monotonic() < until
             time.sleep(0.01)
-        return time.monotonic() - started
 
     def connect(self) -> socket.socket:
         """A plain connection."""
@@ -168,7 +177,7 @@ class ServedProcess(Served):
         self._ready = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._ready.wait(START_S):
+        if not self._ready.wait(WAIT_S):
             self.process.kill()
         assert "ready; Ctrl-C ends it" in self.lines, self.lines
         text = "\n".join(self.lines)
@@ -187,16 +196,16 @@ class ServedProcess(Served):
     def stop(self, number: int = signal.SIGTERM) -> int:
         """End it by a signal; returns its exit status."""
         self.process.send_signal(number)
-        status = self.process.wait(20)
-        self._reader.join(5)
+        status = self.process.wait(WAIT_S)
+        self._reader.join()
         return status
 
     def close(self) -> None:
         """End it, however it is."""
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(20)
-        self._reader.join(5)
+            self.process.wait(WAIT_S)
+        self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -228,7 +237,7 @@ class ServedThread(Served):
         self._server = Server(made, Client, source, JsonLog(self._file))
         self._failed: list[MedusaError] = []
         self._thread = ServerThread(self._server, self._announce, self._failed.append)
-        assert self._ready.wait(START_S), self._failed
+        assert self._ready.wait(WAIT_S), self._failed
 
     def _announce(self, address: str) -> None:
         self.address = address
@@ -236,7 +245,7 @@ class ServedThread(Served):
 
     def close(self) -> None:
         """End it."""
-        self._thread.stop(20)
+        self._thread.stop(WAIT_S)
         self._file.close()
         assert not self._thread.is_alive
 

@@ -43,7 +43,7 @@ async def chat(application):
         told.append(window.chat.answers[-1].document.text)
     window.settings.set(theme="dark")
     window.pages.open("models")
-    await asyncio.sleep(1)
+    await until(lambda: any("remembered" in c.message + c.hint for c in window.page.errors.cards))
     cards = [(card.message, card.hint) for card in window.page.errors.cards]
     window.close()
     application.close()

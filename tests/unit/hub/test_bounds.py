@@ -24,7 +24,15 @@ from medusa_core.hub.speed import StallDetector
 from medusa_core.hub.watch import Stopped
 from tests.support.hub.fixtures import REPOSITORY, random_file
 from tests.support.hub.pairs import MIB, QUICK, fetch, run
-from tests.support.hub.scripted import SHA, Answer, Script, ScriptedHub, file_script, send
+from tests.support.hub.scripted import (
+    SHA,
+    Answer,
+    Script,
+    ScriptedHub,
+    file_script,
+    send,
+    silent,
+)
 
 REPO = "o/model"
 PATH = f"/{REPO}/resolve/{SHA}/model.safetensors"
@@ -249,17 +257,6 @@ def test_a_dripping_server_is_given_up(
             fetch(replace(scripted_settings, timeouts=timeouts), Pair(REPO))
 
 
-def silent(hub: ScriptedHub, before: bytes, reached: threading.Event) -> Script:
-    """Serve a part, and then nothing."""
-
-    def script(handler: BaseHTTPRequestHandler) -> None:
-        handler.wfile.write(before)
-        reached.set()
-        hub.over.wait()
-
-    return script
-
-
 @pytest.mark.parametrize(
     ("path", "before"),
     [
@@ -292,9 +289,9 @@ def test_a_stop_takes_effect_while_the_server_is_silent(
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert reached.wait(20)
+    assert reached.wait(120)
     stop.set()
-    thread.join(20)
+    thread.join(120)
     assert outcome == [Stopped]
 
 
@@ -309,7 +306,7 @@ def test_many_small_files_are_requested_concurrently(
 
     def waiting(answer: Script) -> Script:
         def script(handler: BaseHTTPRequestHandler) -> None:
-            together.wait(20)
+            together.wait(120)
             answer(handler)
 
         return script

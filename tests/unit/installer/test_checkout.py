@@ -256,7 +256,7 @@ def test_a_waiting_installation_finds_it_installed(machine: FakeMachine) -> None
         first.layout.pyproject.replace(machine.layout.pyproject)
         first.layout.venv.rename(machine.layout.venv)
         put_model(machine.layout.models)
-    second.join(timeout=10)
+    second.join(timeout=60)
     assert not second.is_alive()
     assert machine.commands == []
 

@@ -88,8 +88,8 @@ def test_stopping_frees_our_servers_request(guarded: Served) -> None:
                 async for event in events:
                     if isinstance(event, StepDone) and event.step == 2:
                         break
-            async with asyncio.timeout(2):
-                await asyncio.to_thread(guarded.wait_until_idle)
+            await asyncio.to_thread(guarded.wait_until_idle)
+            await asyncio.to_thread(guarded.record, "/v1/chat/completions", status=499)
 
     run(work())
 

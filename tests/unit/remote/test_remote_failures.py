@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 
 import pytest
 
@@ -218,11 +217,10 @@ def test_an_invalid_redirect_is_reported(location: str, endpoint: FakeEndpoint) 
 
 
 def test_a_slow_list_of_models_is_given_up(endpoint: FakeEndpoint) -> None:
-    endpoint.models = Reply((*(b" ", 0.1) * 50,), headers={"content-type": "application/json"})
-    began_s = time.monotonic()
+    # Five minutes of blanks, which are longer than this test may take.
+    endpoint.models = Reply((*(b" ", 0.1) * 3000,), headers={"content-type": "application/json"})
     error = load_fails(endpoint, EndpointUnreachableError)
     assert "it takes too long" in error.message
-    assert time.monotonic() - began_s < 4
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def send_all(served: ServedProcess) -> None:
     assert counts[200] > 100
     assert counts[400] > 500
     assert served.process.poll() is None
-    served.wait_until_idle(60)
+    served.wait_until_idle()
     grown = (process.memory_info().rss - before) / 1e6
     print(f"memory grew by {grown:.1f} MB over 9,000 requests")
     assert grown < 40

@@ -54,11 +54,13 @@ def test_a_remote_model_isnt_offered_to_programs() -> None:
         async with Client(shared.join) as client:
             models = ServedModels(client, SleepingModel(shared, lambda: None))
             window.submit(HERE)
-            await asyncio.sleep(0.01)
+            while models.loaded is None:
+                await asyncio.sleep(0.001)
             assert (await models.find("small")).model_id == "small"
             window.submit(THERE)
-            await asyncio.sleep(0.01)
-            assert (models.loaded, await models.all()) == (None, ())
+            while models.loaded is not None:
+                await asyncio.sleep(0.001)
+            assert await models.all() == ()
             for name in ("", "small"):
                 with pytest.raises(ApiError, match="model"):
                     await models.find(name)

@@ -179,7 +179,7 @@ class Slow:
         whole_text = Collections.whole_text
 
         def wait(*arguments: Any) -> Any:
-            self.may_go_on.wait(10)
+            self.may_go_on.wait(60)
             if self.error is not None:
                 raise self.error
             return whole_text(*arguments)

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QObject, QThread, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QThread, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -127,73 +126,91 @@ def test_a_stream_of_events_wakes_the_window_at_most_thirty_times_a_second(qtbot
     assert max(len(batch) for batch in listener.batches) > 1
 
 
+class Clock:
+    """Clock of the bridge, which goes on only as a test says: real ones depend on the machine."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(bridge_module, "time", found)
+    return found
+
+
 class SlowPainter(QWidget):
     """Widget that paints slowly.
 
     Attributes:
-        meanwhile: Called before it paints the first few times.
+        arrivals: When events came.
         painted: Called when it has painted.
     """
 
-    def __init__(self, bridge: EngineBridge) -> None:
+    def __init__(self, qtbot: QtBot, hose: Hose, clock: Clock) -> None:
         super().__init__()
         self.arrivals: list[float] = []
-        self.meanwhile = lambda: None
         self.painted: Callable[[], None] = lambda: None
-        bridge.ask(Unload("s", "r"), self.take)
+        self.bridge = started(hose)
+        self._qtbot, self._hose, self._clock = qtbot, hose, clock
+        self.bridge.ask(Unload("s", "r"), self.take)
+        qtbot.addWidget(self)
+        self.show()
+        qtbot.waitExposed(self)
 
     def take(self, events: tuple[Event, ...]) -> None:
-        self.arrivals.append(time.monotonic())
+        self.arrivals.append(self._clock.now_s)
         self.update()
-        if len(self.arrivals) < 4:
-            self.meanwhile()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        time.sleep(0.01)
+        self._clock.now_s += 0.01
         self.painted()
 
-    def gaps(self) -> list[float]:
-        """Seconds between arrivals."""
-        return [late - early for early, late in pairwise(self.arrivals)]
+    def check_arrival(self, at_s: float) -> None:
+        """Events arrive at a time, and not before; wait until they are shown."""
+        before = len(self.arrivals)
+        self._hose.send_now(progress())
+        self._clock.now_s = at_s - 0.02
+        self._qtbot.wait(50)
+        assert len(self.arrivals) == before
+        self._clock.now_s = at_s
+        self.wait_for(before + 1)
+
+    def wait_for(self, num_arrivals: int) -> None:
+        """Wait until events have come so many times, and the last ones are shown."""
+        self._qtbot.waitUntil(lambda: len(self.arrivals) == num_arrivals)
+        later: list[bool] = []
+        QTimer.singleShot(0, lambda: later.append(True))  # after what is posted now
+        self._qtbot.waitUntil(lambda: bool(later))
 
 
-def open_painter(qtbot: QtBot, hose: Hose) -> tuple[EngineBridge, SlowPainter]:
-    """A bridge whose events are painted, slowly."""
-    bridge = started(hose)
-    painter = SlowPainter(bridge)
-    qtbot.addWidget(painter)
-    painter.show()
-    qtbot.waitExposed(painter)
-    return bridge, painter
-
-
-def test_slow_painting_lowers_the_refresh_rate(qtbot: QtBot) -> None:
+def test_slow_painting_lowers_the_refresh_rate(qtbot: QtBot, clock: Clock) -> None:
     hose = Hose()
-    _, painter = open_painter(qtbot, hose)
-    painter.meanwhile = lambda: hose.send_now(progress())
-    thread = hose.send(700, interval_s=0.001)
-    qtbot.waitUntil(lambda: len(painter.arrivals) >= 4)
-    thread.join()
-    # Ten milliseconds are a twentieth of 0.2 s.
-    assert min(painter.gaps()[:3]) >= 0.19
+    painter = SlowPainter(qtbot, hose, clock)
+    clock.now_s += 1
+    hose.send_now(progress())
+    painter.wait_for(1)
+    for _ in range(3):
+        painter.check_arrival(painter.arrivals[-1] + 0.2)  # 10 ms are a twentieth of it
 
 
 def test_the_first_event_of_a_command_is_shown_at_once_and_later_ones_at_the_refresh_rate(
-    qtbot: QtBot,
+    qtbot: QtBot, clock: Clock
 ) -> None:
     hose = Hose()
-    bridge, painter = open_painter(qtbot, hose)
-    painted: list[int] = []
-    painter.painted = lambda: painted.append(len(painter.arrivals))
-    thread = hose.send(700, interval_s=0.001)
-    qtbot.waitUntil(lambda: 2 in painted)
+    painter = SlowPainter(qtbot, hose, clock)
+    clock.now_s += 1
+    hose.send_now(progress())
+    painter.wait_for(1)
     painter.hide()  # now showing takes nothing
-    bridge.submit(Unload("s", "other"))
-    submitted_s = time.monotonic()
-    qtbot.waitUntil(lambda: len(painter.arrivals) == 4)
-    thread.join()
-    assert 0.9 * AT_ONCE_S < painter.arrivals[2] - submitted_s < 0.9 * LONGEST_INTERVAL_S
-    assert painter.gaps()[2] >= 0.8 * 0.19
+    clock.now_s = submitted_s = painter.arrivals[0] + 0.05
+    painter.bridge.submit(Unload("s", "other"))
+    painter.check_arrival(submitted_s + AT_ONCE_S)
+    painter.check_arrival(painter.arrivals[-1] + 0.8 * LONGEST_INTERVAL_S)
 
 
 def test_no_event_arrives_after_closing(qtbot: QtBot) -> None:
@@ -331,15 +348,15 @@ def test_requests_of_a_dead_engine_fail_and_are_not_repeated(
 ASK = Generate("s", "ask", (ChatMessage(Role.USER, "hi"),), GenerateSettings())
 
 
-def test_an_answer_starts_after_its_question_is_painted(qtbot: QtBot) -> None:
+def test_an_answer_starts_after_its_question_is_painted(qtbot: QtBot, clock: Clock) -> None:
     hose = Hose()
-    bridge, painter = open_painter(qtbot, hose)
+    painter = SlowPainter(qtbot, hose, clock)
     seen: list[int] = []
     painter.painted = lambda: seen.append(len(hose.commands))
     qtbot.waitUntil(lambda: bool(seen))
     seen.clear()
     painter.update()
-    bridge.ask(ASK, lambda _events: None)
+    painter.bridge.ask(ASK, lambda _events: None)
     painter.update()  # what is still to be painted counts too
     assert ASK not in hose.commands
     qtbot.waitUntil(lambda: ASK in hose.commands)

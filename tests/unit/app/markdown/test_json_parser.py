@@ -62,7 +62,7 @@ def test_other_text_is_markdown() -> None:
 
 
 def test_deep_and_wide_values_take_bounded_room() -> None:
-    begin = time.perf_counter()
+    begin = time.thread_time()
     assert len(shown("[" * 6_000)) < 100_000
     assert shown("[" + "1," * 3_000).count("\n") < 1_001
-    assert time.perf_counter() - begin < 2
+    assert time.thread_time() - begin < 2

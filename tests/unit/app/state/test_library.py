@@ -121,18 +121,29 @@ def test_an_older_list_does_not_replace_a_newer_one(
 ) -> None:
     state = state_of(library)
     state.open()
-    list_installed, started = library.installed, asyncio.Event()
+    list_installed, started, added = library.installed, asyncio.Event(), asyncio.Event()
+    add_folder = library.add_folder
 
     async def slow_at_first() -> object:
         found = await list_installed()
         if not started.is_set():
             started.set()
-            await asyncio.sleep(0.3)  # longer than the other list takes
+            await added.wait()
+            for _ in range(20):  # the newer list would be read meanwhile
+                await asyncio.sleep(0.005)
         return found
 
+    def add_and_tell(path: str) -> None:
+        add_folder(path)
+        loop.call_soon_threadsafe(added.set)
+
     monkeypatch.setattr(library, "installed", slow_at_first)
+    monkeypatch.setattr(library, "add_folder", add_and_tell)
+    loop: asyncio.AbstractEventLoop
 
     async def work() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
         older = asyncio.ensure_future(state.refresh())
         await started.wait()
         await state.add(write_tiny(tmp_path / "tiny", SPEC))

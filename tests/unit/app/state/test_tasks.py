@@ -43,7 +43,7 @@ def test_cancel_ends_all_coroutines_and_is_no_failure(monkeypatch: pytest.Monkey
         for number in range(3):
             tasks.start(asyncio.sleep(60, None), lambda number=number: ended.append(number))  # type: ignore[misc]
         tasks.cancel()
-        await asyncio.wait_for(tasks.wait(), 5)
+        await asyncio.wait_for(tasks.wait(), 50)
         await asyncio.sleep(0)
         assert sorted(ended) == [0, 1, 2]
 
@@ -65,7 +65,7 @@ def test_coroutines_of_a_deleted_owner_are_cancelled(monkeypatch: pytest.MonkeyP
 
         tasks.start(work())
         delete(owner)
-        await asyncio.wait_for(tasks.wait(), 5)
+        await asyncio.wait_for(tasks.wait(), 50)
         assert done == []
 
     asyncio.run(run())

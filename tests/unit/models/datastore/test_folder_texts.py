@@ -204,7 +204,7 @@ def test_files_replaced_after_they_were_listed_are_not_followed(
     texts = FolderTexts(folder, encode, VOCABULARY)
     opened.append(texts)
     assert texts._thread is not None
-    texts._thread.join(5.0)
+    texts._thread.join(60)
     assert not texts._thread.is_alive(), "it waits for the FIFO"
     assert following(texts, "kept:") == {ord("2")}
     assert len(texts.array) == 1 + len("kept:2")

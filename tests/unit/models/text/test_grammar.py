@@ -89,7 +89,7 @@ def test_a_hostile_grammar_soon_ends_in_an_error(make: Callable[[], str], load: 
     started = time.perf_counter()
     with pytest.raises(GrammarError) as caught:
         grammars.compile(text).result()
-    assert time.perf_counter() - started < 20  # about 1 s where nothing else runs
+    assert time.perf_counter() - started < 60  # about 1 s where nothing else runs
     assert caught.value.hint
     assert grammars.compile(ABC_GRAMMAR).result() is not None  # others go on
 

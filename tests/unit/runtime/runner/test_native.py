@@ -286,5 +286,5 @@ def test_worker_threads_live_as_long_as_a_pass() -> None:
     helper.join(0.2)
     assert helper.is_alive(), "the caller works alone for a while"
     pool.busy = 0
-    helper.join(10)
+    helper.join(60)
     assert not helper.is_alive(), "nothing has come"

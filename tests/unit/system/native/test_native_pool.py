@@ -20,7 +20,7 @@ def test_passes_of_all_kinds_share_worker_threads_unless_they_need_others() -> N
     assert (workers.decoding.num_workers, workers.prefill.num_workers) == (1, 3)
     del workers
     for helper in set(threading.enumerate()) - before:
-        helper.join(10)
+        helper.join(60)
         assert not helper.is_alive()
 
 
@@ -38,7 +38,7 @@ def test_a_worker_thread_called_while_it_ends_returns() -> None:
 
     pool = Pool(Library(), 2)  # type: ignore[arg-type]
     pool.awake()
-    assert again.wait(10)
+    assert again.wait(60)
     assert came == [1, 1]
 
 
@@ -52,5 +52,5 @@ def test_worker_threads_sleep_and_end() -> None:
     assert len(helpers) == 2
     del pool
     for helper in helpers:
-        helper.join(10)
+        helper.join(60)
         assert not helper.is_alive()

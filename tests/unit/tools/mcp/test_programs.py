@@ -90,7 +90,7 @@ def test_a_call_ends_by_time_or_by_the_user(tmp_path: Path) -> None:
         with pytest.raises(queue.Empty):
             results.get(timeout=0.2)
         call.cancel()
-        stopped = results.get(timeout=2.0)
+        stopped = results.get(timeout=WAIT_S)
         assert (stopped.is_error, stopped.text) == (True, "The user stopped this call.")
         waiting = toolbox.run(offered(toolbox, "tea/wait"), "{}", results.put)
         toolbox.set_enabled("tea", on=False)
@@ -249,7 +249,7 @@ def test_closing_ends_stubborn_programs_with_their_children(tmp_path: Path) -> N
         assert children
         start_s = time.monotonic()
         toolbox.close()
-        assert time.monotonic() - start_s < 10
+        assert time.monotonic() - start_s < WAIT_S  # its children sleep for 99 s
     for process in (pid, *(child.pid for child in children)):
         wait_for_end(process)
 
