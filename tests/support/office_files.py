@@ -7,12 +7,15 @@ from pathlib import Path
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def docx_of(body: str, path: Path, styles: str = "") -> Path:
-    """A Word file with this body, and styles."""
+def docx_of(body: str, path: Path, styles: str = "", footnotes: str = "") -> Path:
+    """A Word file with this body, styles and footnotes."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", f"<w:document {_W}>{body}</w:document>")
         if styles:
             archive.writestr("word/styles.xml", f"<w:styles {_W}>{styles}</w:styles>")
+        if footnotes:
+            notes = f"<w:footnotes {_W}>{footnotes}</w:footnotes>"
+            archive.writestr("word/footnotes.xml", notes)
     return path
 
 

@@ -18,9 +18,6 @@ def check_length(num_chars: int, most_chars: int = MOST_CHARS) -> None:
     """
     if num_chars > most_chars:
         raise AttachmentError(
-            tr(
-                "This file holds more than {0:,} characters; no model here reads so much.",
-                most_chars,
-            ),
+            tr("This file holds more than {0:,} characters.", most_chars),
             "Attach the part that matters.",
         )

@@ -20,9 +20,11 @@ from medusa_core.errors import AttachmentError
 
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
+# Members with notes, by the element that refers to one of them.
+_NOTES = {"footnoteReference": "word/footnotes.xml", "endnoteReference": "word/endnotes.xml"}
 _PIECE = 1 << 16
 _NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_VALUE, _STYLE_ID = f"{_NAMESPACE}val", f"{_NAMESPACE}styleId"
+_VALUE, _STYLE_ID, _ID = (f"{_NAMESPACE}{name}" for name in ("val", "styleId", "id"))
 _HEADING_STYLE = re.compile("heading ([1-9])")
 _BODY_LEVEL = 9  # the outline level of text
 _ENDS = {"p": "\n", "br": "\n", "cr": "\n", "tab": "\t", "tc": "\t", "tr": "\n"}
@@ -32,7 +34,7 @@ class DocxText(NamedTuple):
     """Text of a document.
 
     Attributes:
-        text: A line per paragraph, cells separated by tabs.
+        text: A line per paragraph, cells separated by tabs, notes in brackets.
         headings: Begin, end and level (from 1) of the headings in it.
     """
 
@@ -63,9 +65,16 @@ def read_docx(file: Path | BinaryIO, most_chars: int = MOST_CHARS) -> DocxText:
     try:
         with zipfile.ZipFile(file) as archive:
             styles = _Styles()
-            if _STYLES in archive.namelist():
+            members = set(archive.namelist())
+            if _STYLES in members:
                 _parse(archive, _STYLES, styles.start, styles.end)
-            collector = _Collector(styles.levels, most_chars)
+            notes: dict[tuple[str, str], str] = {}
+            for kind, name in _NOTES.items():
+                if name in members:
+                    reader = _Collector({}, {}, most_chars)
+                    _parse(archive, name, reader.start, reader.end, reader.data)
+                    notes |= {(kind, number): text for number, text in reader.notes.items()}
+            collector = _Collector(styles.levels, notes, most_chars)
             _parse(archive, _BODY, collector.start, collector.end, collector.data)
             return DocxText("".join(collector.pieces), collector.headings)
     except (zipfile.BadZipFile, zlib.error, KeyError, expat.ExpatError, RuntimeError) as error:
@@ -139,19 +148,24 @@ class _Styles:
 class _Collector:
     """Collects text from parser events, without building a tree."""
 
-    def __init__(self, levels: dict[str, int], most_chars: int) -> None:
+    def __init__(
+        self, levels: dict[str, int], notes: dict[tuple[str, str], str], most_chars: int
+    ) -> None:
         """Prepare.
 
         Args:
             levels: Level of each style of headings, by its id.
+            notes: Notes by the element that refers to them, and their id.
             most_chars: Most characters.
         """
         self.pieces: list[str] = []
         self.headings: list[tuple[int, int, int]] = []
-        self._levels, self._most_chars = levels, most_chars
+        self.notes: dict[str, str] = {}
+        self._levels, self._notes, self._most_chars = levels, notes, most_chars
         self._num_chars = 0
         self._inside = Counter[str]()
         self._begin = self._level = 0  # of the paragraph
+        self._note = ""  # id of the open one
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Note that an element is open, or the style of a paragraph."""
@@ -161,6 +175,11 @@ class _Collector:
             self._begin, self._level = self._num_chars, 0
         elif name == "pStyle":
             self._level = self._levels.get(attributes.get(_VALUE, ""), 0)
+        elif name in ("footnote", "endnote"):
+            self.pieces = []
+            self._note = attributes.get(_ID, "")
+        elif note := self._notes.get((name, attributes.get(_ID, ""))):
+            self._add(f" [{note}]")
 
     def end(self, tag: str) -> None:
         """Note that an element is closed, and add the line end or tab that follows it."""
@@ -169,7 +188,9 @@ class _Collector:
         if name == "p" and self._level and self._num_chars > self._begin:
             self.headings.append((self._begin, self._num_chars, self._level))
             self._level = 0
-        if name in _ENDS and not (name == "p" and self._inside["tc"]):
+        if name in ("footnote", "endnote"):
+            self.notes[self._note] = " ".join("".join(self.pieces).split())
+        elif name in _ENDS and not (name == "p" and self._inside["tc"]):
             self._add(_ENDS[name])
 
     def data(self, text: str) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from medusa_core.documents import scan, search
 from medusa_core.documents.collections import Collections
-from medusa_core.documents.reader import DocumentReader
+from medusa_core.documents.reader import DocumentReader, ReadDocument
 from medusa_core.documents.records import DocumentState, IndexProgress
 from medusa_core.documents.schema import MIGRATIONS, restore_words
 from medusa_core.documents.search import Vectors
@@ -128,10 +128,10 @@ def test_many_vectors_are_kept_in_float16_and_found_alike(
     vectors = np.random.default_rng(1).normal(size=(50, 8)).astype(np.float16)
     rows = [(number, vector.tobytes()) for number, vector in enumerate(vectors)]
     query = vectors[7].astype(np.float32)
-    nearest = Vectors.of(rows).nearest(query, 10)
+    nearest = Vectors(rows).nearest(query, 10)
     monkeypatch.setattr(search, "_MOST_BYTES", 0)
     monkeypatch.setattr(search, "_BLOCK", 16)
-    assert Vectors.of(rows).nearest(query, 10) == nearest
+    assert Vectors(rows).nearest(query, 10) == nearest
     assert nearest[0] == int(np.argmax(vectors.astype(np.float32) @ query))
 
 
@@ -412,6 +412,37 @@ def test_a_file_that_could_not_be_opened_is_read_later(
     assert set(states(collections, collection_id).values()) == {DocumentState.FAILED}
     update(collections, collection_id)
     assert set(states(collections, collection_id).values()) == {DocumentState.INDEXED}
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    collections: Collections, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = DocumentReader.read
+
+    def change(reader: DocumentReader, path: str, digest: str) -> ReadDocument:
+        found = read(reader, path, digest)
+        (folder / "birds.txt").write_text("Storks clap.")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DocumentReader, "read", change)
+        collection_id = indexed(collections, folder / "birds.txt")
+    assert collections.documents(collection_id)[0].state is DocumentState.CHANGED
+    update(collections, collection_id)
+    assert collections.search([collection_id], "storks").passages
+    assert not collections.search([collection_id], "herons").passages
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+def test_odd_names_and_loops_of_links_are_harmless(collections: Collections, folder: Path) -> None:
+    name = 'a "quoted"\n```\n[1] name.txt'
+    (folder / name).write_text("A zebra grazes.")
+    (folder / "loop").symlink_to(folder)
+    collection_id = indexed(collections, folder)
+    (passage,) = collections.search([collection_id], "zebra").passages
+    assert passage.path == str(folder / name)
+    assert passage.place == "line 1"
+    assert states(collections, collection_id)["loop"] is DocumentState.SKIPPED
 
 
 def test_an_error_of_the_system_may_pass(tmp_path: Path) -> None:

@@ -52,6 +52,20 @@ def test_code_pdf_and_word_files_give_their_text(tmp_path: Path) -> None:
     assert read_attachment(pdf).text == "Hello there"
 
 
+def test_notes_of_a_word_file_stand_where_they_are_referred_to(tmp_path: Path) -> None:
+    body = (
+        "<w:p><w:r><w:t>Herons wait</w:t></w:r><w:r><w:footnoteReference w:id='2'/></w:r>"
+        "<w:r><w:t>.</w:t></w:r><w:r><w:footnoteReference w:id='9'/></w:r></w:p>"
+    )
+    notes = (
+        "<w:footnote w:type='separator' w:id='0'><w:p/></w:footnote>"
+        "<w:footnote w:id='2'><w:p><w:r><w:t>for</w:t></w:r></w:p>"
+        "<w:p><w:r><w:t>fish</w:t></w:r></w:p></w:footnote>"
+    )
+    path = docx_of(body, tmp_path / "a.docx", footnotes=notes)
+    assert read_attachment(path).text == "Herons wait [for fish].\n"
+
+
 def test_bombs_and_files_without_text_are_refused_with_a_sentence(tmp_path: Path) -> None:
     bomb = docx_of("<w:p/>" * 12_000_000, tmp_path / "bomb.docx")
     with pytest.raises(AttachmentError, match="unpacks to far more"):
