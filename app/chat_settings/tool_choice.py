@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import unquote
 
 from PySide6.QtCore import QObject, Signal
 
 from app.i18n.numbers import Number
+from app.widgets.qt_text import with_visible_controls
+
+_BUILTIN = "builtin"  # in place of a server in the ids of built-in tools
+_TOKENS_PER_CHAR = 0.25  # before the model's tokenizer has counted some
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +21,11 @@ class ToolOffer:
     """A tool that can be chosen.
 
     Attributes:
-        id: Its id in the settings.
-        label: Name for people.
+        id: Its id in the settings, `server/tool`.
+        label: Name for people, with that of its server.
         description: What it does.
         text: The tool as `Generate.tools` has it.
+        server: Name of its server for people; empty for a built-in tool.
         is_missing: Whether it is chosen, but isn't there now.
     """
 
@@ -26,7 +33,25 @@ class ToolOffer:
     label: str
     description: str = ""
     text: str = ""
+    server: str = ""
     is_missing: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name for people without that of the server."""
+        return self.label.removeprefix(f"{self.server} · ")
+
+
+class ToolServerOffer(NamedTuple):
+    """The tools of a server that can be chosen, or the built-in ones.
+
+    Attributes:
+        name: Name for people.
+        offers: The tools.
+    """
+
+    name: str
+    offers: tuple[ToolOffer, ...]
 
 
 class ToolChoice(QObject):
@@ -60,8 +85,19 @@ class ToolChoice(QObject):
     def offers(self) -> tuple[ToolOffer, ...]:
         """The tools that can be chosen in their order, then the chosen ones that are missing."""
         known = {offer.id for offer in self._offers}
-        missing = (one for one in self._ids if one not in known)
-        return (*self._offers, *(ToolOffer(one, one, is_missing=True) for one in missing))
+        missing = (_missing(one) for one in self._ids if one not in known)
+        return (*self._offers, *missing)
+
+    @property
+    def servers(self) -> dict[str, ToolServerOffer]:
+        """`offers` by server; the keys are the beginnings of the tools' ids."""
+        found: dict[str, ToolServerOffer] = {}
+        for offer in self.offers:
+            key = offer.id.partition("/")[0]
+            name = offer.server or self.tr("Built in")
+            known = found.get(key, ToolServerOffer(name, ()))
+            found[key] = known._replace(offers=(*known.offers, offer))
+        return found
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -90,6 +126,13 @@ class ToolChoice(QObject):
             return f"{words}."
         tokens = self.tr("about {0} tokens of each prompt").format(f"{Number(self.num_tokens):,}")
         return f"{words}, {tokens}."
+
+    def estimate_tokens(self, offers: Iterable[ToolOffer]) -> int:
+        """Estimate what tools add to a prompt by their length, as far as tokens are known."""
+        num_chars = sum(map(len, self.texts))
+        is_known = self.num_tokens is not None and num_chars
+        per_char = (self.num_tokens or 0) / num_chars if is_known else _TOKENS_PER_CHAR
+        return round(per_char * sum(len(one.text) for one in offers))
 
     def is_chosen(self, offer: ToolOffer) -> bool:
         """Whether a tool is chosen."""
@@ -120,16 +163,20 @@ class ToolChoice(QObject):
             self.num_tokens = num_tokens
             self.changed.emit()
 
-    def toggle(self, tool_id: str, is_chosen: bool) -> None:
-        """Choose a tool, or not any more; the order of the ids doesn't depend on clicks."""
-        ids = {*self._ids, tool_id} if is_chosen else {*self._ids} - {tool_id}
-        self.chosen.emit(tuple(offer.id for offer in self._ordered(tool_id) if offer.id in ids))
+    def choose(self, tool_ids: Sequence[str], is_chosen: bool) -> None:
+        """Choose tools, or not any more; the order of the ids doesn't depend on clicks."""
+        ids = {*self._ids, *tool_ids} if is_chosen else {*self._ids} - {*tool_ids}
+        known = (*(offer.id for offer in self.offers), *tool_ids)
+        self.chosen.emit(tuple(one for one in dict.fromkeys(known) if one in ids))
 
     def toggler(self, tool_id: str) -> Callable[[bool], None]:
         """Return a function for a signal that toggles a tool."""
-        return lambda is_chosen: self.toggle(tool_id, is_chosen)
+        return lambda is_chosen: self.choose((tool_id,), is_chosen)
 
-    def _ordered(self, tool_id: str) -> tuple[ToolOffer, ...]:
-        offers = self.offers
-        is_known = any(offer.id == tool_id for offer in offers)
-        return offers if is_known else (*offers, ToolOffer(tool_id, tool_id))
+
+def _missing(tool_id: str) -> ToolOffer:
+    """Return the offer of a chosen tool that isn't there."""
+    key, _, name = with_visible_controls(tool_id).partition("/")
+    server = "" if key == _BUILTIN else unquote(key)
+    label = f"{server} · {name}" if server else name
+    return ToolOffer(tool_id, label, server=server, is_missing=True)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat_settings.tool_choice import ToolChoice, ToolOffer
+from medusa_core.api import visible_text
 from medusa_core.errors import MedusaError
 
 if TYPE_CHECKING:
-    from medusa_core.api import Toolbox
+    from medusa_core.api import OfferedTool, Toolbox
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +110,15 @@ class WindowTools(QObject):
     def _show_toolbox(self, toolbox: Toolbox) -> None:
         self._choice.offer(
             [
-                ToolOffer(one.id, one.label, one.tool.description, one.tool.as_text)
+                ToolOffer(
+                    one.id, one.label, one.tool.description, one.tool.as_text, _server_name(one)
+                )
                 for one in toolbox.all_tools()
             ]
         )
         self.changed.emit()
+
+
+def _server_name(tool: OfferedTool) -> str:
+    """Return the name of a tool's server as its label has it; empty for a built-in tool."""
+    return "" if tool.server is None else " ".join(visible_text(tool.server.name).split())

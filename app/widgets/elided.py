@@ -5,9 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QLabel,
     QSizePolicy,
     QStyle,
+    QStyleOptionButton,
     QStyleOptionToolButton,
     QStylePainter,
     QToolButton,
@@ -39,6 +41,28 @@ class ElidedLabel(QLabel):
         area = self.contentsRect()
         text = self.fontMetrics().elidedText(self.text(), _END, area.width())
         painter.drawText(area, int(self.alignment()), text)
+        painter.end()
+
+
+class ElidedCheckBox(QCheckBox):
+    """Check box that elides its text."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def minimumSizeHint(self) -> QSize:
+        least = self.fontMetrics().averageCharWidth() * (_LEAST_CHARS + 4)
+        return QSize(min(least, self.sizeHint().width()), super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QStylePainter(self)
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        area = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxContents, option, self)
+        shows_key = int(Qt.TextFlag.TextShowMnemonic)
+        option.text = self.fontMetrics().elidedText(self.text(), _END, area.width(), shows_key)
+        painter.drawControl(QStyle.ControlElement.CE_CheckBox, option)
         painter.end()
 
 

@@ -12706,6 +12706,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
 <context>
     <name>ToolChoice</name>
     <message>
+        <source>Built in</source>
+        <translation>Eingebaut</translation>
+    </message>
+    <message>
         <source>No tools are chosen for this chat.</source>
         <translation>Für diesen Chat sind keine Werkzeuge gewählt.</translation>
     </message>
@@ -12723,10 +12727,49 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
 </context>
 <context>
+    <name>ToolGroup</name>
+    <message>
+        <source>not there now</source>
+        <translation>zurzeit nicht da</translation>
+    </message>
+    <message>
+        <source>{0} of {1} chosen, about {2} tokens</source>
+        <translation>{0} von {1} gewählt, etwa {2} Token</translation>
+    </message>
+    <message>
+        <source>1 tool, about {0} tokens</source>
+        <translation>1 Werkzeug, etwa {0} Token</translation>
+    </message>
+    <message>
+        <source>{0} tools, about {1} tokens</source>
+        <translation>{0} Werkzeuge, etwa {1} Token</translation>
+    </message>
+    <message>
+        <source>Choose all tools of this server, or none. {0}</source>
+        <translation>Alle Werkzeuge dieses Servers wählen oder keines. {0}</translation>
+    </message>
+    <message>
+        <source>Hide the tools of {0}</source>
+        <translation>Werkzeuge von {0} ausblenden</translation>
+    </message>
+    <message>
+        <source>Show the tools of {0}</source>
+        <translation>Werkzeuge von {0} einblenden</translation>
+    </message>
+</context>
+<context>
     <name>ToolList</name>
+    <message>
+        <source>Find a tool</source>
+        <translation>Werkzeug suchen</translation>
+    </message>
     <message>
         <source>Manage tools…</source>
         <translation>Werkzeuge verwalten…</translation>
+    </message>
+    <message>
+        <source>No tool has these words.</source>
+        <translation>Kein Werkzeug hat diese Wörter.</translation>
     </message>
     <message>
         <source>No tools are switched on yet.</source>

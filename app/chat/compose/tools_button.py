@@ -6,12 +6,13 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from app.chat_settings.tool_choice import ToolChoice
-from app.chat_settings.tool_list import tool_explanation, tool_label
+from app.chat_settings.tool_choice import ToolChoice, ToolOffer
+from app.chat_settings.tool_group import tool_explanation, tool_label
 from app.i18n.numbers import Number
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain, wrapped
 
+_MOST_ENTRIES = 12  # of the menu; more are in a menu of their server
 _TOGGLES = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
@@ -85,25 +86,42 @@ class ToolsButton(QToolButton):
         """Fill the menu with the tools as they are now."""
         choice = self._choice
         self.checks.clear()
+        for menu in self.checks.findChildren(ChecksMenu):
+            menu.deleteLater()
         note = choice.reason
         if not note and not choice.offers:
             note = self.tr("No tools are switched on yet.")
         if note:
             self.checks.addAction(note).setEnabled(False)
-        for offer in choice.offers:
-            entry = self.checks.addAction(tool_label(offer).replace("&", "&&"))
-            entry.setCheckable(True)
-            entry.setChecked(choice.is_chosen(offer))
-            entry.setEnabled(not choice.reason or choice.is_chosen(offer))
-            entry.setToolTip(wrapped(tool_explanation(offer)))
-            entry.setData(offer.id)
-            entry.triggered.connect(choice.toggler(offer.id))
+        if len(choice.offers) > _MOST_ENTRIES:
+            for server in choice.servers.values():
+                menu = ChecksMenu(self.checks)
+                menu.setTitle(server.name.replace("&", "&&"))
+                menu.setToolTipsVisible(True)
+                self.checks.addMenu(menu)
+                for offer in server.offers:
+                    self._add(menu, offer, offer.name)
+        else:
+            for offer in choice.offers:
+                self._add(self.checks, offer, offer.label)
         self.checks.addSeparator()
         self.checks.addAction(self.tr("Manage tools…"), choice.manage_requested.emit)
+
+    def _add(self, menu: QMenu, offer: ToolOffer, name: str) -> None:
+        """Add the entry of a tool to a menu."""
+        choice = self._choice
+        entry = menu.addAction(tool_label(offer, name))
+        entry.setCheckable(True)
+        entry.setChecked(choice.is_chosen(offer))
+        entry.setEnabled(not choice.reason or choice.is_chosen(offer))
+        entry.setToolTip(wrapped(tool_explanation(offer)))
+        entry.setData(offer.id)
+        entry.triggered.connect(choice.toggler(offer.id))
 
     def _update(self) -> None:
         """Update the marks of an open menu."""
         chosen = {offer.id for offer in self._choice.offers if self._choice.is_chosen(offer)}
-        for entry in self.checks.actions():
-            if entry.isCheckable():
-                entry.setChecked(entry.data() in chosen)
+        for menu in (self.checks, *self.checks.findChildren(ChecksMenu)):
+            for entry in menu.actions():
+                if entry.isCheckable():
+                    entry.setChecked(entry.data() in chosen)

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.compose.tools_button import ToolsButton
+from app.chat.compose.tools_button import ChecksMenu, ToolsButton
 from app.chat_settings.panel import TOOLS, ChatSettingsPanel
 from app.chat_settings.tool_choice import ToolOffer
 from app.theme.appearance import Appearance
@@ -15,7 +15,13 @@ from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
 
 CLOCK = ToolOffer("builtin/clock", "Clock", "Tells the time.", '{"name": "clock"}')
-FILES = ToolOffer("files/read", "files · read & write", "Reads a file.", '{"name": "read"}')
+FILES = ToolOffer(
+    "files/read", "files · read & write", "Reads a file.", '{"name": "read"}', server="files"
+)
+MANY = tuple(
+    ToolOffer(f"files/tool{n}", f"files · tool{n}", f"Job {n}.", "x" * 40, server="files")
+    for n in range(14)
+)
 
 
 @pytest.fixture
@@ -74,12 +80,94 @@ def test_a_missing_tool_is_marked_and_can_only_be_left_out(
     panel.show_settings(ChatSettings(tools=("files/read", CLOCK.id)))
     assert panel.tools.texts == (CLOCK.text,)
     assert panel.tools.num_chosen == 1
-    assert entries(button)[1] == ("files/read (missing)", True, True)
+    assert entries(button)[1] == ("files · read (missing)", True, True)
     panel.tool_list.boxes[CLOCK.id].click()
     assert panel.settings().tools == ("files/read",), "it may come back"
     panel.tool_list.boxes["files/read"].click()
     assert panel.settings().tools == ()
     assert "files/read" not in panel.tool_list.boxes
+
+
+def test_many_tools_are_folded_by_server_with_their_cost(panel: ChatSettingsPanel) -> None:
+    panel.tools.offer((CLOCK, FILES))
+    shown = panel.tool_list
+    assert not shown.boxes[FILES.id].isHidden()
+    assert shown.filter_edit.isHidden()
+    panel.tools.offer((CLOCK, *MANY))
+    group = shown.groups["files"]
+    assert (group.switch.text(), shown.groups["builtin"].switch.text()) == ("files", "Built in")
+    assert all(box.isHidden() for box in shown.boxes.values())
+    assert group.counts.text() == "14 tools, about 140 tokens"
+    assert shown.groups["builtin"].counts.text() == "1 tool, about 4 tokens"
+    panel.show_settings(ChatSettings(tools=(MANY[0].id, MANY[3].id)))
+    panel.tools.show_tokens(40)
+    assert group.counts.text() == "2 of 14 chosen, about 40 tokens"
+    assert shown.groups["builtin"].counts.text() == "1 tool, about 8 tokens", "as it was counted"
+    assert group.switch.checkState() is Qt.CheckState.PartiallyChecked
+    group.fold.click()
+    assert not shown.boxes[MANY[0].id].isHidden()
+    assert shown.boxes[MANY[0].id].text() == "tool0", "without the name of its server"
+    panel.tools.offer(MANY)
+    assert not shown.boxes[MANY[0].id].isHidden(), "a server has ended, the fold stays open"
+
+
+def test_a_server_is_chosen_at_once(panel: ChatSettingsPanel) -> None:
+    panel.tools.offer((CLOCK, *MANY))
+    panel.show_settings(ChatSettings(tools=(CLOCK.id, MANY[2].id)))
+    switch = panel.tool_list.groups["files"].switch
+    switch.click()
+    assert panel.settings().tools == (CLOCK.id, *(one.id for one in MANY))
+    assert switch.checkState() is Qt.CheckState.Checked
+    switch.click()
+    assert panel.settings().tools == (CLOCK.id,)
+    assert switch.checkState() is Qt.CheckState.Unchecked
+    panel.tools.offer((CLOCK,))
+    panel.show_settings(ChatSettings(tools=(CLOCK.id, MANY[2].id)))
+    missing = panel.tool_list.groups["files"]
+    assert (missing.switch.text(), missing.counts.text()) == ("files", "not there now")
+    missing.switch.click()
+    assert panel.settings().tools == (CLOCK.id,)
+    assert list(panel.tool_list.groups) == ["builtin"]
+
+
+def test_tools_are_found_by_their_words(panel: ChatSettingsPanel) -> None:
+    panel.tools.offer((CLOCK, *MANY))
+    shown = panel.tool_list
+    shown.filter_edit.setText("FILES job 7")
+    assert [key for key, box in shown.boxes.items() if not box.isHidden()] == ["files/tool7"]
+    assert shown.groups["builtin"].isHidden()
+    assert not shown.groups["files"].switch.isEnabled(), "it would choose hidden tools"
+    shown.boxes["files/tool7"].click()
+    assert panel.settings().tools == ("files/tool7",)
+    shown.filter_edit.setText("weather")
+    assert "No tool" in shown.summary.text()
+    shown.filter_edit.clear()
+    assert not shown.groups["builtin"].isHidden()
+    assert all(box.isHidden() for box in shown.boxes.values()), "folded as before"
+
+
+def test_tab_goes_through_the_tools_in_their_order(panel: ChatSettingsPanel) -> None:
+    panel.tools.offer((CLOCK, *MANY))
+    shown = panel.tool_list
+    expected = [shown.filter_edit]
+    for group in shown.groups.values():
+        expected += group.stops
+    expected.append(shown.manage_button)
+    found = [shown.filter_edit]
+    while found[-1] is not shown.manage_button:
+        found.append(found[-1].nextInFocusChain())
+    assert [one for one in found if one in expected] == expected
+
+
+def test_a_long_menu_has_a_menu_for_each_server(
+    panel: ChatSettingsPanel, button: ToolsButton
+) -> None:
+    panel.tools.offer((CLOCK, *MANY))
+    assert [text for text, _, _ in entries(button)] == ["Built in", "files", "Manage tools…"]
+    menu = button.checks.actions()[1].menu()
+    assert isinstance(menu, ChecksMenu)
+    menu.actions()[5].trigger()
+    assert panel.settings().tools == (MANY[5].id,)
 
 
 def test_the_cost_of_the_tools_is_shown(panel: ChatSettingsPanel, button: ToolsButton) -> None:
