@@ -165,7 +165,7 @@ if TYPE_CHECKING:
     from medusa_core.tools.approvals import Approvals
     from medusa_core.tools.arguments import arguments_problem, visible_text
     from medusa_core.tools.builtin_tool import BuiltinTool
-    from medusa_core.tools.call_loop import CallLoop
+    from medusa_core.tools.call_loop import MOST_ROUNDS, CallLoop
     from medusa_core.tools.offered_tool import OfferedTool
     from medusa_core.tools.results import RunningCall
     from medusa_core.tools.servers import ToolServer, import_servers

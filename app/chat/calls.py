@@ -188,7 +188,6 @@ class _Calls:
         before = answer.rounds[-2].calls if len(answer.rounds) > 1 else ()
         self.loop = CallLoop(
             *(answer.last, run.tools, toolbox, session_id, self),
-            num_rounds=run.num_rounds,
             before=before,
         )
 

@@ -571,7 +571,7 @@ class ChatController(QObject):
         if conversation is self.conversation:
             if is_taken_back and done.stop_reason is not StopReason.CANCELLED:
                 self._page.conversation.add(Notice(empty_words(done)))
-            for text in remarks_on(turn, done, self._appearance.legend):
+            for text in remarks_on(turn, done, self._appearance.legend, run.num_rounds):
                 self._page.conversation.add(Notice(text))
             if hint := self._font_hints.hint(turn.prompt.text, done.text):
                 self._page.conversation.add(Notice(hint))

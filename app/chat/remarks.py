@@ -33,6 +33,11 @@ SAME = QT_TRANSLATE_NOOP(
     "The same text again: {0} always takes the likeliest token. For another answer choose {1} "
     "under Settings of this chat (Ctrl+Shift+P).",
 )
+ROUNDS = QT_TRANSLATE_NOOP(
+    "Chat",
+    "After {0} rounds of calls the model was offered no more tools, and answered from the results "
+    "so far. Ask it to go on if something is missing.",
+)
 _ENDS = {
     StopReason.CONTEXT: CONTEXT,
     StopReason.MAX_TOKENS: MAX_TOKENS,
@@ -40,14 +45,21 @@ _ENDS = {
 }
 
 
-def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str]:
+def remarks_on(
+    turn: Turn, done: GenerationDone, legend: Legend, num_rounds: int = 1
+) -> Iterator[str]:
     """Return the remarks in the window's language.
 
     Args:
         turn: The prompt with all its answers.
         done: Last event of the newest answer.
         legend: Names of the sampling rules.
+        num_rounds: Number of the answer's rounds since the user asked.
     """
+    from medusa_core.api import MOST_ROUNDS
+
+    if num_rounds > MOST_ROUNDS:
+        yield QCoreApplication.translate("Chat", ROUNDS).format(MOST_ROUNDS)
     # An answer without words says itself why it has none.
     if turn.answer.content.answer.strip() and done.stop_reason in _ENDS:
         yield QCoreApplication.translate("Chat", _ENDS[done.stop_reason])

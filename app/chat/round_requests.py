@@ -88,7 +88,7 @@ class RoundRequests(QObject):
         from medusa_core.api import chat_form
 
         tools = tuple(one.tool.as_text for one in run.tools)
-        form = chat_form(loaded, answer.settings, question.messages, tools)
+        form = chat_form(loaded, answer.settings, question.messages, tools, run.num_rounds)
         answer.content.expect_calls(form.calls)
         return replace(
             question,

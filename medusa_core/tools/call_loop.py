@@ -25,12 +25,11 @@ from medusa_core.messages import ToolCall
 from medusa_core.tools.approvals import Approvals
 from medusa_core.tools.arguments import arguments_problem
 from medusa_core.tools.offered_tool import OfferedTool
-from medusa_core.tools.results import RunningCall, text_result
+from medusa_core.tools.results import RunningCall, repeated_result, text_result
 
 log = logging.getLogger(__name__)
 
-MOST_ROUNDS = 10
-_TOO_MANY = f"The call was not run: an answer has at most {MOST_ROUNDS} rounds of calls."
+MOST_ROUNDS = 10  # of calls; the round after them is offered no tools
 _NOT_STORED = "The call was not run: it could not be stored before."
 
 
@@ -92,7 +91,6 @@ class CallLoop:
         conversation_id: str,
         host: CallHost,
         *,
-        num_rounds: int = 1,
         before: Sequence[RoundCall] = (),
     ) -> None:
         """Prepare the calls of a round.
@@ -103,15 +101,13 @@ class CallLoop:
             toolbox: Runs calls; holds the user's approvals.
             conversation_id: Id of the conversation.
             host: Shows and stores calls.
-            num_rounds: Number of rounds of the answer so far.
-            before: Calls of the round before. One that was denied is denied again without a
-                question; others are run again, since a clock has another answer each time.
+            before: Calls of the round before. None of them is run again: the same call gets the
+                same result, or is denied again without a question.
         """
         self._before = before
         self._round, self._host = round_, host
         self._tools = {one.tool.name: one for one in tools}
         self._toolbox, self._conversation_id = toolbox, conversation_id
-        self._num_rounds = num_rounds
         self._place = 0
         self._running: RunningCall | None = None
         self._asks_next = False
@@ -139,7 +135,7 @@ class CallLoop:
                 calls = self._round.calls
             self._place += 1
         if not self.is_ended:
-            self._end(goes_on=self._num_rounds < MOST_ROUNDS)
+            self._end(goes_on=True)
 
     def tool(self, place: int) -> OfferedTool | None:
         """Return the tool of a call; None if there is none of that name."""
@@ -202,13 +198,12 @@ class CallLoop:
     def _begin(self) -> None:
         """Refuse the next call, run it, or ask the user about it."""
         call, tool = self._call.call, self.tool(self._place)
-        if self._num_rounds >= MOST_ROUNDS:
-            self._fail(_TOO_MANY)
-        elif tool is None:
+        if tool is None:
             known = ", ".join(self._tools) or "none"
             self._fail(f"The call was not run: there is no tool {call.name!r}. Tools: {known}.")
-        elif self._was_denied(call):
-            self._store(replace(self._call, state=CallState.DENIED))
+        elif (same := self._answered(call)) is not None:
+            result = None if same.result is None else repeated_result(same.result)
+            self._store(replace(self._call, state=same.state, result=result))
         elif problem := arguments_problem(call.arguments, tool.tool.parameters):
             self._fail(f"The call was not run. {problem}")
         else:
@@ -221,10 +216,12 @@ class CallLoop:
             else:
                 self._run(tool, approval)
 
-    def _was_denied(self, call: ToolCall) -> bool:
-        """Whether the user has denied the same call in the round before."""
-        denied = (one.call for one in self._before if one.state is CallState.DENIED)
-        return any(is_same_call(call, one) for one in denied)
+    def _answered(self, call: ToolCall) -> RoundCall | None:
+        """Return the same call of this round or the one before, if it was answered or denied."""
+        others = (*self._before, *self._round.calls[: self._place])
+        ended = (CallState.DONE, CallState.FAILED, CallState.DENIED)
+        same = (one for one in others if one.state in ended and is_same_call(call, one.call))
+        return next(same, None)
 
     def _run(self, tool: OfferedTool, approval: Approval) -> None:
         """Store an approved call and run it."""

@@ -2,22 +2,79 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from medusa_core.chats.rounds import ToolResult
 from medusa_core.messages import as_content
 
 MOST_RESULT_BYTES = 64 << 10
+_PIECES = re.compile(
+    r"(?P<word>[A-Z]?[a-z]+)|(?P<capitals>[A-Z]+)|(?P<other>[^\x00-\x7f]+)|(?P<space>\s+\n|  +)"
+    r"|(?P<char>\S|\n)"
+)
+_NOTE_BYTES = 64
+REPEATED = "The same call was answered before, so it was not run again. Its result was:\n"
+
+
+class ResultRoom(NamedTuple):
+    """Room of results in a prompt.
+
+    Attributes:
+        each_bytes: Most bytes of one result.
+        all_tokens: Most tokens of all results together, as `most_tokens` counts.
+    """
+
+    each_bytes: int
+    all_tokens: int
 
 
 def cut_text(text: str, most_bytes: int) -> str:
-    """Return the beginning of a longer text, with a note for the model."""
+    """Return the beginning of a longer text, with a note for the model, unless that is longer."""
     raw = text.encode("utf-8", "surrogatepass")
-    if len(raw) <= most_bytes:
+    if len(raw) <= max(most_bytes, _NOTE_BYTES):
         return text
-    kept = raw[:most_bytes].decode("utf-8", "ignore")
-    return f"{kept}\n[The result was cut: only the beginning of {len(raw):,} bytes is shown.]"
+    kept = raw[: max(0, most_bytes)].decode("utf-8", "ignore")
+    num_left = len(raw) - len(kept.encode("utf-8", "surrogatepass"))
+    return f"{kept}\n[The result was cut: {num_left:,} of its {len(raw):,} bytes are left out.]"
+
+
+def cut_results(texts: Sequence[str], room: ResultRoom) -> list[str]:
+    """Return results that fit into a prompt: the longest are cut first, to the same length."""
+    num_bytes = [min(len(text.encode("utf-8", "surrogatepass")), room.each_bytes) for text in texts]
+    num_tokens = [most_tokens(cut_text(*one)) for one in zip(texts, num_bytes, strict=True)]
+    level = left = max(0, room.all_tokens)
+    for place, size in enumerate(sorted(num_tokens)):
+        level = left // (len(texts) - place)
+        if size > level:
+            break
+        level, left = size, left - size
+    return [
+        cut_text(text, most * min(size, level) // max(1, size))
+        for text, most, size in zip(texts, num_bytes, num_tokens, strict=True)
+    ]
+
+
+@lru_cache(maxsize=256)
+def most_tokens(text: str) -> int:
+    """Estimate tokens without a tokenizer; ordinary text has fewer in all common vocabularies."""
+    num = 0.0
+    for found in _PIECES.finditer(text):
+        length = found.end() - found.start()
+        match found.lastgroup:
+            case "word" | "space":
+                num += math.ceil(length / 4)
+            case "capitals":
+                num += math.ceil(length / 2)
+            case "other":
+                num += len(found.group().encode("utf-8", "surrogatepass")) / 2
+            case _:
+                num += length
+    return math.ceil(num)
 
 
 def text_result(text: str, *, is_error: bool = False, duration_s: float = 0.0) -> ToolResult:
@@ -25,6 +82,12 @@ def text_result(text: str, *, is_error: bool = False, duration_s: float = 0.0) -
     text = text.encode("utf-8", "replace").decode()
     text = cut_text(text, MOST_RESULT_BYTES)
     return ToolResult(as_content(text), is_error, duration_s)
+
+
+def repeated_result(result: ToolResult) -> ToolResult:
+    """Return the result of a call for a repetition of the call, which isn't run."""
+    text = REPEATED + result.text.removeprefix(REPEATED)
+    return text_result(text, is_error=result.is_error)
 
 
 _STOPPED = text_result("The user stopped this call.", is_error=True)

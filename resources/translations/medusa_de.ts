@@ -608,6 +608,10 @@
         <translation>Das Modell wiederholt sich, deshalb wurde die Antwort beendet. „Fortsetzen“ schreibt sie weiter. „Neu antworten“ gibt eine andere Antwort; kleinen Modellen hilft eine Wiederholungsstrafe von 1,1 (Einstellungen dieses Chats, Strg+Umschalt+P).</translation>
     </message>
     <message>
+        <source>After {0} rounds of calls the model was offered no more tools, and answered from the results so far. Ask it to go on if something is missing.</source>
+        <translation>Nach {0} Runden mit Aufrufen bekam das Modell keine Werkzeuge mehr angeboten und hat aus den bisherigen Ergebnissen geantwortet. Bitten Sie es weiterzumachen, falls etwas fehlt.</translation>
+    </message>
+    <message>
         <source>The same text again: {0} always takes the likeliest token. For another answer choose {1} under Settings of this chat (Ctrl+Shift+P).</source>
         <translation>Wieder derselbe Text: {0} nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „{1}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
     </message>

@@ -1,10 +1,12 @@
-"""Twenty tasks for tools: the rate of right calls, and their speed with and without drafts.
+"""Tasks for tools: the rate of right calls, and their speed with and without drafts.
 
 `python -m tests.benchmarks.tool_tasks MODEL [--heads DIR] [--drafter NAME] [--json FILE]`
 
-Every task offers the same eight tools; three tasks need none, two need two calls in sequence. A
-task is right if exactly the expected calls are made, in order, each with right arguments. Calls run
-at once, with fixed results. An answer that is JSON is a wrong call of a tool that nobody offered.
+Every task offers the same eight tools; of the first twenty, three need none and two need two calls
+in sequence. Ten others are held out: changes of prompts, grammars and rounds aren't chosen by them.
+A task is right if exactly the expected calls are made, in order, each with right arguments. Calls
+run at once, with fixed results. An answer that is JSON is a wrong call of a tool that nobody
+offered.
 Answers are greedy, so those with drafts must equal those without.
 """
 
@@ -39,8 +41,10 @@ from medusa_core.messages import (
     as_content,
 )
 from medusa_core.models.text.answer_form import chat_form
+from medusa_core.tools import call_loop
 from medusa_core.tools.builtin.calculator import evaluate
 from medusa_core.tools.builtin_tool import builtin_tools, run_builtin
+from medusa_core.tools.results import repeated_result
 from medusa_core.tools.tool import Tool
 
 MOST_ROUNDS = 6
@@ -221,6 +225,44 @@ TASKS = (
     Task("translation", "Translate 'good morning' into French."),
     Task("greeting", "Say hello to my friend Anna in one short sentence."),
 )
+HELD_OUT = (
+    Task("power", "How much is 2 to the power of 20?", (_value(2**20),)),
+    Task(
+        "bill",
+        "Five friends share a bill of 187.50 francs equally. Calculate what each of them pays.",
+        (_value(37.5),),
+    ),
+    Task(
+        "sao paulo", "What is the time in Sao Paulo at the moment?", (_zone("America/Sao_Paulo"),)
+    ),
+    Task(
+        "train",
+        "My call begins at 18:45 in Berlin. What time is that in Tokyo?",
+        (_conversion("Europe/Berlin", "18:45", "Asia/Tokyo"),),
+    ),
+    Task(
+        "platform",
+        "Open notes/travel.txt and tell me which platform my train leaves from.",
+        (_path("read_text_file", "notes/travel.txt"),),
+    ),
+    Task(
+        "limit",
+        "Which value does LIMIT have in src/tools.py?",
+        (_path("read_text_file", "src/tools.py"),),
+    ),
+    Task(
+        "text files",
+        "Search the folder notes for files whose names end with .txt.",
+        (_path("search_files", "notes", pattern=("[*].txt", "[*][*]/[*].txt")),),
+    ),
+    Task(
+        "multiple",
+        "Read src/tools.py, then calculate 375 times the LIMIT that is set there.",
+        (_path("read_text_file", "src/tools.py"), _value(375 * 12)),
+    ),
+    Task("poem", "Write two lines about a cat."),
+    Task("capital", "What is the capital of France?"),
+)
 
 
 def _normal(path: object) -> str:
@@ -329,9 +371,10 @@ async def run_task(client: Client, facts: ModelLoaded, task: Task, drafter: str)
     run = Run(task.name, [], texts=[])
     before: tuple[RoundCall, ...] = ()
     start_s = time.monotonic()
-    for _ in range(MOST_ROUNDS):
+    for number in range(1, MOST_ROUNDS + 1):
         round_ = Round(new_id())
-        done = await _generate(client, facts, round_, messages, session, settings)
+        num_rounds = number if number < MOST_ROUNDS else call_loop.MOST_ROUNDS + 1
+        done = await _generate(client, facts, round_, messages, session, settings, num_rounds)
         tokens, steps = sum(done.accept_lengths), done.num_steps
         run.num_tokens += tokens
         run.num_steps += steps
@@ -343,16 +386,17 @@ async def run_task(client: Client, facts: ModelLoaded, task: Task, drafter: str)
             break
         run.call_tokens += tokens
         run.call_steps += steps
+        round_.calls = ()
         for call in calls:
-            if any(is_same_call(call, other.call) for other in before):
+            same = [o for o in (*before, *round_.calls) if is_same_call(call, o.call)]
+            if same and same[0].result is not None:
                 run.num_repeats += 1
+                result = repeated_result(same[0].result)
             else:
                 run.calls.append((call.name, call.arguments))
-        results = ((call, run_tool(call.name, call.arguments)) for call in calls)
-        round_.calls = tuple(
-            RoundCall(call, CallState.FAILED if result.is_error else CallState.DONE, result=result)
-            for call, result in results
-        )
+                result = run_tool(call.name, call.arguments)
+            state = CallState.FAILED if result.is_error else CallState.DONE
+            round_.calls += (RoundCall(call, state, result=result),)
         before = round_.calls
         messages += round_.messages(keeps_reasoning=True)
     run.total_s = time.monotonic() - start_s
@@ -368,10 +412,11 @@ async def _generate(
     messages: tuple[ChatMessage, ...],
     session: str,
     settings: GenerateSettings,
+    num_rounds: int = 1,
 ) -> GenerationDone:
     """Generate a round as the chat does, with the grammar of calls."""
     tools = tuple(tool.as_text for tool in TOOLS)
-    form = chat_form(facts, settings, messages, tools)
+    form = chat_form(facts, settings, messages, tools, num_rounds)
     round_.content.expect(facts.reasoning, facts.thinking.opens(settings.thinks))
     round_.content.expect_calls(form.calls)
     request = Generate(
@@ -427,7 +472,7 @@ async def measure(
     load: LoadModel, drafter: str, names: Sequence[str], *, has_plain: bool
 ) -> dict[str, Any]:
     """Run tasks with and without drafts; the two take turns, so that both see the same load."""
-    tasks = [task for task in TASKS if not names or task.name in names]
+    tasks = [task for task in (*TASKS, *HELD_OUT) if not names or task.name in names]
     async with Client() as client:
         facts = await client.load(load)
         await client.calibrate()
@@ -442,16 +487,28 @@ async def measure(
             for name in both if has_plain else (drafter,):
                 runs[name].append(await run_task(client, facts, task, name))
             _show(runs[drafter][-1], runs[PLAIN][-1] if has_plain else None)
-    num_needed = sum(len(task.calls) for task in tasks)
-    pairs = zip(runs[drafter], runs[PLAIN], strict=False)
+    groups = {"tasks": TASKS, "held_out": HELD_OUT}
     return {
         "model": facts.name,
         "drafter": drafter,
-        "needed_calls": num_needed,
-        "equal_texts": sum(run.texts == other.texts for run, other in pairs),
-        "with_drafts": figures(runs[drafter]),
-        "without": figures(runs[PLAIN]) if has_plain else None,
+        **{name: _group([t for t in group if t in tasks], runs) for name, group in groups.items()},
         "runs": {name: [asdict(run) for run in done] for name, done in runs.items()},
+    }
+
+
+def _group(tasks: Sequence[Task], runs: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
+    """Return the figures of some tasks for each drafter that ran."""
+    names = {task.name for task in tasks}
+    of_tasks = {
+        drafter: [run for run in done if run.task in names]
+        for drafter, done in runs.items()
+        if done
+    }
+    texts = [[run.texts for run in done] for done in of_tasks.values()]
+    return {
+        "needed_calls": sum(len(task.calls) for task in tasks),
+        "equal_texts": sum(one == other for one, other in zip(texts[0], texts[-1], strict=True)),
+        **{drafter: figures(done) for drafter, done in of_tasks.items()},
     }
 
 
@@ -462,6 +519,21 @@ def _show(run: Run, plain: Run | None) -> None:
     calls = "; ".join(f"{name} {arguments}" for name, arguments in run.calls) or "no call"
     answer = " ".join(run.answer.split())[:120]
     print(f"{run.task:14}{mark:7}{calls}{equal} → {answer or '(none)'}", flush=True)
+
+
+def _print_group(name: str, group: Mapping[str, Any]) -> None:
+    """Print the figures of a group of tasks."""
+    print(f"{name.replace('_', ' ')}: equal texts {group['equal_texts']}")
+    for drafter, values in group.items():
+        if not isinstance(values, dict):
+            continue
+        print(
+            f"{drafter:12} right tasks {values['right_tasks']} of {values['tasks']}, right calls "
+            f"{values['right_calls']} of {group['needed_calls']}, repeated calls "
+            f"{values['repeated_calls']}, answers {values['answers']}, "
+            f"{values['tokens_per_s']:.1f} tokens/s, {values['tokens_per_step']:.2f} tokens per "
+            f"step, {values['tokens_per_step_of_calls']:.2f} in rounds with calls"
+        )
 
 
 def main() -> int:
@@ -485,17 +557,9 @@ def main() -> int:
     found = asyncio.run(measure(load, given.drafter, given.tasks, has_plain=has_plain))
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    num_tasks = found["with_drafts"]["tasks"]
-    equal = f": equal texts {found['equal_texts']} of {num_tasks}" if has_plain else ""
-    print(f"{found['model']}, {found['drafter']}{equal}")
-    for name in ("with_drafts", "without") if has_plain else ("with_drafts",):
-        values = found[name]
-        print(
-            f"{name:12} right tasks {values['right_tasks']} of {num_tasks}, right calls "
-            f"{values['right_calls']} of {found['needed_calls']}, answers {values['answers']}, "
-            f"{values['tokens_per_s']:.1f} tokens/s, {values['tokens_per_step']:.2f} tokens per "
-            f"step, {values['tokens_per_step_of_calls']:.2f} in rounds with calls"
-        )
+    print(f"{found['model']}, {found['drafter']}")
+    for group in ("tasks", "held_out"):
+        _print_group(group, found[group])
     return 0
 
 

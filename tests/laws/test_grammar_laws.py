@@ -21,7 +21,12 @@ from tests.support.engine import faults
 from tests.support.engine.by_turns import by_turns
 from tests.support.engine.fakes import WalkWitness, oracle_spec
 from tests.support.engine.fixtures import LoadTarget
-from tests.support.engine.grammars import ABC_GRAMMAR, PERSON_GRAMMAR, check_person
+from tests.support.engine.grammars import (
+    ABC_GRAMMAR,
+    CALL_GRAMMAR,
+    PERSON_GRAMMAR,
+    check_person,
+)
 from tests.support.engine.law_settings import EXACT, RULES, VARIANTS
 from tests.support.engine.laws import (
     Run,
@@ -34,7 +39,7 @@ from tests.support.engine.laws import (
 from tests.support.engine.pairs import targets_of
 
 MESSAGES = user_says("Who lives here?")
-GRAMMARS = {"person": PERSON_GRAMMAR, "letters": ABC_GRAMMAR}
+GRAMMARS = {"person": PERSON_GRAMMAR, "letters": ABC_GRAMMAR, "call": CALL_GRAMMAR}
 METHODS = list(product(EXACT, GRAMMARS))
 PlainRun = Callable[[str, str, GenerateSettings], Run]
 

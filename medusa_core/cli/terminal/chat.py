@@ -29,6 +29,7 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.models.text.answer_form import chat_form
+from medusa_core.tools.call_loop import MOST_ROUNDS
 from medusa_core.tools.offered_tool import OfferedTool
 
 _SAVE_S = 0.5
@@ -206,7 +207,13 @@ class TerminalChat:
         messages = self.settings.framed(self.conversation.messages())
         try:
             offered = tuple(tool.tool.as_text for tool in tools)
-            form = chat_form(self.model.loaded, answer.settings, messages, offered)
+            num_rounds = len(answer.rounds)
+            form = chat_form(self.model.loaded, answer.settings, messages, offered, num_rounds)
+            if num_rounds > MOST_ROUNDS:
+                self._screen.print_dim(
+                    f"After {MOST_ROUNDS} rounds of calls the model is offered no more tools: it "
+                    "answers from the results so far."
+                )
             answer.content.expect_calls(form.calls)
             self._request = Generate(
                 self.conversation.session_id,

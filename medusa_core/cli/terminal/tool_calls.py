@@ -116,7 +116,6 @@ class TerminalTools:
             self._toolbox,
             conversation_id,
             host,
-            num_rounds=len(answer.rounds),
             before=answer.rounds[-2].calls if len(answer.rounds) > 1 else (),
         )
         try:

@@ -25,8 +25,16 @@ from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
 from medusa_core.models.text.schema_check import check_json_schema
 from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
-from medusa_core.tools.results import cut_text
+from medusa_core.tools.call_loop import MOST_ROUNDS
+from medusa_core.tools.results import (
+    MOST_RESULT_BYTES,
+    ResultRoom,
+    cut_results,
+    cut_text,
+    most_tokens,
+)
 
+_FILLED = 5 / 8  # of the context by a prompt with results, whose tokens are estimated
 _MIN_MARKER_CHARS = 3  # some vocabularies have single letters as special tokens
 
 
@@ -51,24 +59,29 @@ def chat_form(
     settings: GenerateSettings,
     messages: tuple[ChatMessage, ...],
     tools: tuple[str, ...],
+    num_rounds: int = 1,
 ) -> ChatForm:
     """Convert a conversation of the chat to the model's form.
 
-    A model that only repeated its calls gets their results quoted, and no tools. Of a result that
-    may take more than about a quarter of the context, the model gets the beginning.
+    A model that only repeated its calls gets their results quoted, and no tools; as does one that
+    has had its last round of calls. Of long results the model gets the beginning: none takes more
+    than about a quarter of the context, nor do all together more than it leaves.
 
     Args:
         facts: Event of the loaded model.
         settings: Generation settings, with the schema of the answer.
         messages: The conversation with its system prompt.
         tools: Functions that the model may call, as in `Generate.tools`.
+        num_rounds: Number of the answer's rounds since the user asked, this one included.
 
     Raises:
         GrammarError: The schema is invalid.
     """
-    messages = _with_short_results(messages, facts.context_tokens)
-    if tools and (quoted := with_quoted_results(messages)) is not None:
+    room = _result_room(messages, tools, facts.context_tokens)
+    is_last = num_rounds > MOST_ROUNDS
+    if tools and (quoted := with_quoted_results(messages, room, is_last=is_last)) is not None:
         messages, tools = quoted, ()
+    messages = _with_short_results(messages, room)
     if facts.is_remote and not tools:
         return ChatForm(messages)  # the other machine enforces the schema
     tool_format = tool_call_format(facts) if tools else None
@@ -100,22 +113,42 @@ def chat_form(
     return ChatForm(described, offered, grammar, form)
 
 
-def _with_short_results(
-    messages: tuple[ChatMessage, ...], context_tokens: int
-) -> tuple[ChatMessage, ...]:
-    """Cut the results of tools that are long for a model's context.
-
-    The same text is cut alike in each prompt, so that prompts keep their common prefix.
+def _result_room(
+    messages: tuple[ChatMessage, ...], tools: tuple[str, ...], context_tokens: int
+) -> ResultRoom:
+    """Return the room of results in a prompt, which leaves some for the answer.
 
     Args:
-        context_tokens: Length of the context; 0 if unknown. A token has three or four bytes.
+        context_tokens: Length of the context; 0 if unknown.
     """
-    return tuple(
-        message.with_text(cut_text(message.text, context_tokens))
-        if context_tokens and message.role is Role.TOOL
-        else message
-        for message in messages
-    )
+    if not context_tokens:
+        return ResultRoom(MOST_RESULT_BYTES, MOST_RESULT_BYTES * len(messages))
+    last = max((n for n, one in enumerate(messages) if one.role is Role.USER), default=0)
+    kept = (one for n, one in enumerate(messages) if n >= last or one.role is Role.SYSTEM)
+    texts = [
+        text
+        for one in kept
+        if one.role is not Role.TOOL
+        for text in (one.text, *(call.arguments for call in one.tool_calls))
+    ]
+    used = sum(map(most_tokens, (*texts, *tools)))
+    return ResultRoom(context_tokens, int(context_tokens * _FILLED) - used)
+
+
+def _with_short_results(
+    messages: tuple[ChatMessage, ...], room: ResultRoom
+) -> tuple[ChatMessage, ...]:
+    """Cut the results of tools that are too long for a prompt.
+
+    A result is cut alike in each prompt while all fit, so that prompts keep their common prefix.
+    Those of earlier answers go with the oldest messages when the context is full.
+    """
+    last = max((n for n, one in enumerate(messages) if one.role is Role.USER), default=0)
+    places = [n for n, one in enumerate(messages) if one.role is Role.TOOL]
+    short = {n: cut_text(messages[n].text, room.each_bytes) for n in places if n < last}
+    of_answer = [n for n in places if n >= last]
+    short |= zip(of_answer, cut_results([messages[n].text for n in of_answer], room), strict=True)
+    return tuple(one.with_text(short[n]) if n in short else one for n, one in enumerate(messages))
 
 
 def prompt_messages(

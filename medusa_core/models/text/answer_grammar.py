@@ -118,7 +118,8 @@ class _Body:
         elif calls.trigger and not rules.schema:
             yield from self._calls_in_text(calls, before)
         else:
-            yield f"body: {calls.required} | free"
+            unmarked = f" | {calls.unmarked}" if calls.unmarked and not rules.schema else ""
+            yield f"body: {calls.required} | free{unmarked}"
         if calls is not None:
             yield from calls.lines()
         if rules.grammar:
@@ -139,8 +140,8 @@ class _Body:
         # the answer doesn't match "text and a call".
         if lead or shape.is_open:
             forms.append(calls.required)
-        if calls.bare:
-            forms.append(calls.bare)
+        if calls.unmarked:
+            forms.append(calls.unmarked)
         yield f"body: {' | '.join(forms)}"
         # Each of several messages has a header, a call included.
         turn = f"{_tag_rule(reasoning.end, reasoning)} {_tag_rule(reasoning.header, reasoning)} "
@@ -159,7 +160,7 @@ class _Body:
         if self._rules.reasoning_state is ReasoningState.POSSIBLE and is_spelled:
             beginnings.append(text_pattern(start))
         if self._calls is not None and not (self._calls.trigger and self._rules.schema):
-            beginnings += map(text_pattern, self._calls.bare_beginnings)
+            beginnings += filter(None, (self._calls.unmarked_beginnings,))
         alternatives = "|".join(beginnings)
         return f" & ~/\\s*({alternatives})(.|\\n)*/" if beginnings else ""
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import fastjsonschema
 
+from medusa_core.messages import ToolCallFormat
 from medusa_core.models.text.grammar_compiler import json_schema_grammar
+from medusa_core.models.text.tool_calls.grammar import ToolCallGrammar
 
 PERSON = {
     "type": "object",
@@ -26,7 +28,15 @@ def grammar_of(schema: dict[str, Any]) -> str:
     return json_schema_grammar(json.dumps(schema))
 
 
+def _call_grammar() -> str:
+    """The grammar of a call in a fence, without text as an alternative."""
+    function = {"name": "person", "parameters": PERSON}
+    calls = ToolCallGrammar(ToolCallFormat(), (function,), {}, is_parallel=False)
+    return "\n".join((f"start: {calls.unmarked}", *calls.lines()))
+
+
 PERSON_GRAMMAR = grammar_of(PERSON)
+CALL_GRAMMAR = _call_grammar()
 ABC_GRAMMAR = "start: /(a|bc|the|[ ]){1,30}/"
 
 

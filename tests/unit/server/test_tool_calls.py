@@ -367,6 +367,38 @@ def test_several_calls_are_generated_only_if_allowed(name: str) -> None:
             assert not matches(alone, both, marks)
 
 
+OBJECT_FORMATS = sorted(name for name, shape in FORMATS.items() if shape.name_key)
+
+
+def unmarked(name: str, arguments: str, function: str = "weather") -> str:
+    """A call as models write it that were trained on code."""
+    shape = FORMATS[name]
+    pairs = f'"{shape.name_key}": "{function}",\n  "{shape.arguments_key}": {arguments}'
+    return f"{{\n  {pairs}\n}}"
+
+
+@pytest.mark.parametrize("name", OBJECT_FORMATS)
+def test_calls_without_their_marks_are_enforced_from_the_name_on(name: str) -> None:
+    made, right = grammar(name), unmarked(name, _ULM[1])
+    alone = grammar(name, ToolChoice(is_parallel=False))
+    for text in (right, f"```json\n{right}\n```", f"```\n{right}\n```", f"\n{right}"):
+        assert matches(made, text), text
+        assert read(name, text, []) == ("", [_ULM])
+        for wrong in ('"Paris"', '"Ulm", "x": 1', "1"):
+            assert not matches(made, text.replace('"Ulm"', wrong))
+        unknown = text.replace("weather", "rain")
+        assert matches(made, unknown)
+        assert read(name, unknown, []) == (unknown, [])
+    for gap in ("\n", ",\n", ", "):
+        both = f"```json\n{right}{gap}{unmarked(name, '{}', 'clock')}\n```"
+        assert read(name, both, []) == ("", [_ULM, _CLOCK])
+        assert matches(made, both) == (name not in ONE_CALL)
+        assert not matches(alone, both)
+    for text in ('```json\n{"a": 1}\n```', '```json\n{"city": "Ulm"}\n```', "```\nls\n```"):
+        assert matches(made, text)
+        assert read(name, text, []) == (text, [])
+
+
 def test_a_named_function_is_the_only_one_allowed() -> None:
     named = grammar("json", ToolChoice(ToolMode.REQUIRED, "clock"))
     assert matches(named, '{"name": "clock", "arguments": {}}')

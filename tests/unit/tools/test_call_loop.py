@@ -13,9 +13,9 @@ from medusa_core.errors import ToolError
 from medusa_core.messages import ToolCall
 from medusa_core.tools.approvals import Approvals
 from medusa_core.tools.arguments import arguments_problem
-from medusa_core.tools.call_loop import MOST_ROUNDS, CallLoop
+from medusa_core.tools.call_loop import CallLoop
 from medusa_core.tools.offered_tool import OfferedTool
-from medusa_core.tools.results import RunningCall, text_result
+from medusa_core.tools.results import REPEATED, RunningCall, text_result
 from medusa_core.tools.tool import Tool
 
 SCHEMA = {
@@ -95,7 +95,6 @@ class Case:
         self,
         folder: Path,
         *calls: tuple[str, str],
-        num_rounds: int = 1,
         before: tuple[RoundCall, ...] = (),
     ) -> None:
         requested = (ToolCall(f"c{n}", *call) for n, call in enumerate(calls))
@@ -107,7 +106,6 @@ class Case:
             self.toolbox,
             "chat",
             self.host,
-            num_rounds=num_rounds,
             before=before,
         )
 
@@ -155,28 +153,37 @@ def test_arguments_that_can_be_read_in_two_ways_are_refused(arguments: str) -> N
     assert "The arguments" in arguments_problem(arguments, "{}")
 
 
-def test_a_repeated_call_runs_again_unless_it_was_denied(tmp_path: Path) -> None:
+def test_a_call_that_was_answered_or_denied_runs_only_once(tmp_path: Path) -> None:
     done = ToolCall("a", "add", '{"n": 1}')
-    denied, open_ = ToolCall("b", "add", '{"n":2}'), ToolCall("c", "add", '{"n": 3}')
+    denied, failed = ToolCall("b", "add", '{"n":2}'), ToolCall("c", "add", '{"n": 3}')
+    stopped = ToolCall("d", "add", '{"n": 4}')
     before = (
         RoundCall(done, CallState.DONE, Approval.ONCE, text_result("2")),
         RoundCall(denied, CallState.DENIED),
-        RoundCall(open_, CallState.INTERRUPTED),
+        RoundCall(failed, CallState.FAILED, Approval.ONCE, text_result("no", is_error=True)),
+        RoundCall(stopped, CallState.INTERRUPTED),
     )
-    calls = [("add", f'{{ "n" : {n} }}') for n in (1, 2, 3)]
+    calls = [("add", f'{{ "n" : {n} }}') for n in (1, 2, 3, 4, 4)]
     case = Case(tmp_path, *calls, before=before)
     case.loop.start()
-    assert case.host.asked == [0], "allowed once is once"
-    case.loop.approve(Approval.CONVERSATION)
-    case.finish("3")
-    assert case.states == ["done", "denied", "running"]
-    first = case.round.calls[0]
-    assert (first.call.call_id, first.result) == ("c0", text_result("3"))
+    assert case.states == ["done", "denied", "failed", "requested", "requested"]
+    assert (case.host.asked, case.toolbox.started) == ([3], []), "its result is unknown"
+    first, _, third, *_ = (call.result for call in case.round.calls)
+    assert first == text_result(REPEATED + "2")
+    assert third == text_result(REPEATED + "no", is_error=True)
+    case.loop.approve(Approval.ALWAYS)
+    case.finish("5")
+    assert case.round.calls[4].result == text_result(REPEATED + "5")
+    assert (len(case.toolbox.started), case.host.ends) == (1, [True])
+    again = Case(tmp_path, calls[0], before=case.round.calls)
+    again.loop.start()
+    assert again.round.calls[0].result == first, "the note comes once"
 
 
 def test_an_approval_holds_for_the_host_of_the_edited_arguments(tmp_path: Path) -> None:
     first, second = '{"host": "a.org"}', '{"host": "b.org"}'
-    case = Case(tmp_path, ("page", first), ("page", second), ("page", first))
+    other = '{"host": "b.org", "part": 2}'
+    case = Case(tmp_path, ("page", first), ("page", other), ("page", first))
     case.loop.start()
     case.loop.approve(Approval.ALWAYS, second)
     assert list(case.toolbox.approvals._labels.values()) == ["Page · b.org"]
@@ -199,16 +206,6 @@ def test_what_cant_run_fails_without_a_question(tmp_path: Path) -> None:
     assert "JSON" in texts[1]
     assert "integer" in texts[2]
     assert "n missing" in texts[3]
-
-
-def test_the_last_round_runs_no_calls(tmp_path: Path) -> None:
-    case = Case(tmp_path, ("add", '{"n": 1}'), num_rounds=MOST_ROUNDS)
-    case.loop.start()
-    assert (case.states, case.host.ends, case.host.asked) == (["failed"], [False], [])
-    case = Case(tmp_path, ("add", '{"n": 1}'), num_rounds=MOST_ROUNDS - 1)
-    case.loop.start()
-    case.loop.deny()
-    assert case.host.ends == [True]
 
 
 def test_stop_while_a_call_waits_leaves_it_requested(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _ANY_KEY = "/[A-Za-z_][A-Za-z0-9_.-]{0,63}/"
 _SCALAR = {"type": ["number", "boolean", "null"]}
 _NO_TEXT = {"type": ["number", "boolean", "null", "array", "object"]}
 _MOST_LEVELS = 6  # of objects within objects that are checked
+_FENCE = r"```[a-z_]{0,16}\n\s{0,8}"  # around JSON in Markdown
 
 
 class ToolCallGrammar:
@@ -64,17 +65,19 @@ class ToolCallGrammar:
         return self.trigger in self.token_ids
 
     @property
-    def bare_beginnings(self) -> list[str]:
-        """Texts that begin a call without its markers, such as `{"name`."""
-        if not self.shape.name_key and self.trigger:
-            return []
-        start = self._object_start if self.shape.name_key else self._opening
-        if self.shape.call_open[1] is not Slot.NAME:
-            return [start]
-        after = self.shape.call_open[2]
-        end = after[:1] if isinstance(after, str) else ""
-        names = (one["name"] for one in self._functions)
-        return [start + (_escaped(n) if self.shape.name_key else n) + end for n in names]
+    def unmarked_beginnings(self) -> str:
+        """Pattern of text that begins a call without its markers; empty if none does.
+
+        It ends with the function's name: an object with another name is text.
+        """
+        names = "|".join(text_pattern(_escaped(one["name"])) for one in self._functions)
+        found = [rf'({_FENCE})?{self._object_head}({names})"'] if self.shape.name_key else []
+        if not self.trigger:
+            start = self._object_start if self.shape.name_key else self._opening
+            after = self.shape.call_open[2:3] if self.shape.call_open[1] is Slot.NAME else ()
+            end = text_pattern(after[0][:1]) if after and isinstance(after[0], str) else ""
+            found.append(text_pattern(start) + (f"({names}){end}" if after else ""))
+        return "|".join(found)
 
     @property
     def required(self) -> str:
@@ -87,13 +90,18 @@ class ToolCallGrammar:
         return f"{first} {self._more}" if self.takes_several else first
 
     @property
-    def bare(self) -> str:
-        """Rule body of a JSON call without the markers before it; empty for other formats."""
-        if not self.shape.name_key or not self.trigger:
+    def unmarked(self) -> str:
+        """Rule body of calls as JSON objects without their markers, in a fence or alone.
+
+        Models write them that were trained on code rather than on tools. Empty if a call isn't a
+        JSON object.
+        """
+        if not self.shape.name_key:
             return ""
-        end = self._after_object
-        mark = f" ({self.literal(end)})?" if end.strip() else ""
-        return f"bare {self.literal('}')}{mark}"
+        others = ' (","? object)*' if self._is_parallel else ""
+        mark = self._after_object
+        end = f" ({self.literal(mark)})?" if mark.strip() else ""
+        return f'fenced{others} "\\n```" | object{others}{end}'
 
     def lines(self) -> Iterator[str]:
         """Yield `calls` and all rules that it refers to."""
@@ -121,14 +129,39 @@ class ToolCallGrammar:
             yield from self._heads("call", shape.separator + first)
         for number, function in enumerate(self._functions):
             yield from self._arguments(number, function.get("parameters") or {})
-        if self.bare:
-            yield from self._heads("bare", self._object_start)
+        if shape.name_key:
+            yield from self._unmarked_rules()
         used = (*shape.call_open, *shape.call_close)
         yield from (rule for slot, rule in _SLOTS.items() if slot in used)
         if shape.style is ArgumentStyle.PYTHON:
             yield _PYTHON_TEXT
         elif shape.style is ArgumentStyle.BARE_KEYS:
             yield from _bare_rules(self)
+
+    def _unmarked_rules(self) -> Iterator[str]:
+        """Yield the rules of JSON objects without markers.
+
+        A lexeme that ends with the name tells an object from text. Then only the white space that
+        models write is left open, so that the rest needs few decoding steps.
+        """
+        for rule, fence in (("fenced", _FENCE), ("object", "")):
+            numbers = range(len(self._functions))
+            yield f"{rule}: {' | '.join(f'{rule}_{n}' for n in numbers)}"
+            for number, function in enumerate(self._functions):
+                head, name = self._object_head, text_pattern(_escaped(function["name"]))
+                yield f"{rule}_{number}: {rule.upper()}_{number} object_end_{number}"
+                yield f'{rule.upper()}_{number}: /\\s*{fence}{head}{name}"/'
+        key = text_pattern(_escaped(self.shape.arguments_key))
+        for number in range(len(self._functions)):
+            yield f"object_end_{number}: OBJECT_ARGUMENTS arguments_{number} OBJECT_CLOSE"
+        yield f'OBJECT_ARGUMENTS: /,( |\\n  )"{key}": /'
+        yield r"OBJECT_CLOSE: /\n?\}/"
+
+    @property
+    def _object_head(self) -> str:
+        """Pattern of a JSON object up to the function's name."""
+        key = text_pattern(_escaped(self.shape.name_key))
+        return rf'\{{\s{{0,8}}"{key}"\s{{0,8}}:\s{{0,8}}"'
 
     def _heads(self, rule: str, first: str) -> Iterator[str]:
         """Yield rules of calls up to their arguments, with `first` in place of the opening."""

@@ -1,4 +1,4 @@
-"""Quote results of tools for models that repeat a call instead of answering.
+"""Quote results of tools for models that are to answer rather than to call again.
 
 Small models (measured: Qwen2.5-Coder 0.5B and 1.5B) write the same call again and again once a
 prompt offers tools. They answer if the results are quoted in the user's message and no tools are
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from medusa_core.chats.rounds import is_same_call
 from medusa_core.messages import ChatMessage, Role, ToolCall, as_content
+from medusa_core.tools.results import REPEATED, ResultRoom, cut_results
 
 _LAST = "\n\nAnswer from these results, in full sentences."
 _MOST_SAME = 3  # rounds of the same calls whose results differ
@@ -33,18 +34,22 @@ class _Call(NamedTuple):
         return is_same_call(self.call, other.call)
 
 
-def with_quoted_results(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...] | None:
-    """Quote the results of calls in the last prompt if the model only repeats itself.
+def with_quoted_results(
+    messages: Sequence[ChatMessage], room: ResultRoom, *, is_last: bool = False
+) -> tuple[ChatMessage, ...] | None:
+    """Quote the results of calls in the last prompt if the model is to call no more tools.
 
-    It does if a round repeats the calls of the round before, or if two rounds repeat calls of any
-    earlier round, with the same results. Reading again what has changed is no repetition, such as a
-    clock or dice, unless the same calls are all of three rounds.
+    It repeats itself if a round repeats the calls of the round before, or if two rounds repeat
+    calls of any earlier round, with the same results. Reading again what has changed is no
+    repetition, unless the same calls are all of three rounds.
 
     Args:
         messages: A conversation that ends with results, or with the beginning of an answer to them.
+        room: Room of the results, which are cut to it.
+        is_last: Whether the model is to answer even if it doesn't repeat itself.
 
     Returns:
-        The conversation without these calls; None if they aren't repeated.
+        The conversation without these calls; None if the model may go on with calls.
     """
     prompts = [place for place, message in enumerate(messages) if message.role is Role.USER]
     if not prompts:
@@ -52,15 +57,17 @@ def with_quoted_results(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, .
     start = prompts[-1]
     begun = messages[-1:] if messages[-1].role is Role.ASSISTANT else ()
     rounds = _rounds(messages[start:])
-    if not _is_repeating(rounds) or (begun and begun[0].tool_calls):
+    is_over = _is_repeating(rounds) or (is_last and bool(rounds))
+    if not is_over or (begun and begun[0].tool_calls):
         return None
     found: list[_Call] = []
     for call in chain.from_iterable(rounds):
         if not any(call.repeats(other) for other in found):
             found.append(call)
+    results = cut_results([result for _, result in found], room)
     quoted = "".join(
         f"\n\n{call.name} {call.arguments or '{}'} returned:\n{result.rstrip()}"
-        for call, result in found
+        for (call, _), result in zip(found, results, strict=True)
     )
     prompt = messages[start]._replace(content=messages[start].content + as_content(quoted + _LAST))
     return (*messages[:start], prompt, *begun)
@@ -75,7 +82,8 @@ def _rounds(messages: Sequence[ChatMessage]) -> list[list[_Call]]:
             calls = {call.call_id: call for call in message.tool_calls}
             rounds.append([])
         elif message.role is Role.TOOL and message.call_id in calls:
-            rounds[-1].append(_Call(calls[message.call_id], message.text))
+            result = message.text.removeprefix(REPEATED)
+            rounds[-1].append(_Call(calls[message.call_id], result))
     return rounds
 
 

@@ -25,7 +25,7 @@ from medusa_core.chats.history.exchange.export import export
 from medusa_core.chats.rounds import Approval, CallState, ToolResult
 from medusa_core.loading.state import Phase
 from medusa_core.messages import Count, Generate, Role, ToolCallFormat
-from medusa_core.tools.results import RunningCall, text_result
+from medusa_core.tools.results import REPEATED, RunningCall, text_result
 from medusa_core.tools.toolbox import OfferedTool, Toolbox
 from tests.support.window.driving import user_messages
 from tests.support.window.fakes import LONG, FakeEngine, Script
@@ -178,10 +178,14 @@ def test_allowed_in_a_chat_asks_no_more_in_it(qtbot: QtBot, open_with_tools: Ope
     window.chat.toolbox.engine = engine
     send(window, "How much?")
     form_of(qtbot, window).conversation_button.click()
-    # The model calls again and again: ten rounds are the most.
+    # The model calls again and again, until it is offered no tools.
     wait_idle(qtbot, window)
-    assert states(window) == ["done"] * 9 + ["failed"]
-    assert len(engine.of_kind(Generate)) == 10
+    assert states(window) == ["done"] * 10
+    *offered, last = engine.of_kind(Generate)
+    assert [len(one.tools) for one in offered] == [1] * 10
+    assert (last.tools, last.grammar) == ((), "")
+    notices = [one for one in window.page.conversation.messages if isinstance(one, Notice)]
+    assert any("After 10 rounds" in one.text for one in notices)
     window.chat.new_chat()
     window.page.settings_panel.tools.chosen.emit((ID,))
     send(window, "And here?")
@@ -189,23 +193,29 @@ def test_allowed_in_a_chat_asks_no_more_in_it(qtbot: QtBot, open_with_tools: Ope
     window.chat.stop()
 
 
-def test_a_repeated_call_is_asked_about_again_and_then_offered_no_tools(
+def test_a_repeated_call_is_not_run_again_and_then_no_tools_are_offered(
     qtbot: QtBot, open_with_tools: OpenWithTools
 ) -> None:
     window, engine = open_with_tools(SUM, toolbox=SlowToolbox)
     send(window, "How much?")
     toolbox = window.chat.toolbox
     assert isinstance(toolbox, SlowToolbox)
-    for place in range(2):
+    other = SUM.replace("6*7", "6*8")
+    for place, following in enumerate((other, SUM, SUM)):
         form = form_of(qtbot, window)
         labels = (label.text() for label in form.findChildren(QLabel) if label.isVisible())
-        assert any("same call again" in text for text in labels) == (place > 0)
+        # Its result may differ, now that something else has run.
+        assert any("same call again" in text for text in labels) == (place == 2)
         form.once_button.click()
+        engine.script = replace(engine.script, answer=following)
         assert toolbox.finish is not None
         toolbox.finish(text_result("42"))
         qtbot.waitUntil(lambda: window.chat.state.phase is not ChatPhase.ANSWERING)
     wait_idle(qtbot, window)
-    assert states(window) == ["done", "done"]
+    assert states(window) == ["done"] * 4
+    last = window.chat.conversation.turns[-1].answer.rounds[-2].calls[0]
+    assert last.result is not None
+    assert last.result.text == REPEATED + "42"
     assert "42" in engine.of_kind(Generate)[-1].messages[-1].text
     assert engine.of_kind(Generate)[-1].tools == ()
     window.page.composer.edit.clear()

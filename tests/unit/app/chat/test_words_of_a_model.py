@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from app.chat.header import describe
-from app.chat.remarks import REPETITION, remarks_on
+from app.chat.remarks import REPETITION, ROUNDS, remarks_on
 from app.chat.suggestions import CODE, CONTINUED, DEMO, GENERAL, SMALL, suggestions_for
 from medusa_core.chats.conversation import Conversation
 from medusa_core.loading.state import ModelStatus, Phase
 from medusa_core.messages import DrafterChoice, GenerateSettings, ModelLoaded, StopReason
+from medusa_core.tools.call_loop import MOST_ROUNDS
 from tests.support.messages import DONE, EXAMPLES
 from tests.support.window.engine_events import LEGEND
 
@@ -24,11 +25,13 @@ def words(note: str, *drafters: DrafterChoice, draft_model: str = "") -> str:
     return describe(ModelStatus(Phase.READY, loaded=loaded))
 
 
-def test_a_repeating_answer_is_reported() -> None:
+def test_answers_that_end_early_are_explained() -> None:
     turn = Conversation().ask("Hello", GenerateSettings())
     turn.answer.content.finish("One two three.")
     looping = replace(DONE, stop_reason=StopReason.REPETITION)
     assert list(remarks_on(turn, looping, LEGEND)) == [REPETITION]
+    assert list(remarks_on(turn, DONE, LEGEND, MOST_ROUNDS)) == []
+    assert list(remarks_on(turn, DONE, LEGEND, MOST_ROUNDS + 1)) == [ROUNDS.format(10)]
 
 
 def test_suggested_questions_suit_the_model() -> None:

@@ -216,12 +216,25 @@ def test_a_call_that_nobody_is_asked_about_is_shown_too(tmp_path: Path) -> None:
     assert "▸ Calculator\n  {}\n✗ The call was not run." in chat.out.getvalue()
 
 
-def test_ten_rounds_are_the_most(tmp_path: Path) -> None:
-    read, questions = typing(*["y"] * 20)
-    chat = Chat(tmp_path, Model(*(calling(str(n)) for n in range(20))), read=read)
+def test_after_ten_rounds_of_calls_the_model_answers_without_tools(tmp_path: Path) -> None:
+    read, questions = typing(*["y"] * 10)
+    chat = Chat(tmp_path, Model(*(calling(str(n)) for n in range(10)), "All done."), read=read)
     asyncio.run(chat.ask("Calculate."))
-    assert len(chat.model.requests) == 10
-    assert len(questions) == 9
+    assert (len(questions), chat.stored()) == (10, [CallState.DONE] * 10)
+    last = chat.model.requests[-1]
+    assert (last.tools, last.grammar) == ((), "")
+    assert 'calculate {"expression": "9"} returned:\n9' in last.messages[-1].text
+    assert "After 10 rounds of calls" in chat.out.getvalue() + chat.err.getvalue()
+    assert chat.chat.conversation.turns[-1].answer.text == "All done."
+
+
+def test_a_repeated_call_does_not_run_again(tmp_path: Path) -> None:
+    read, questions = typing("y")
+    chat = Chat(tmp_path, Model(calling("6*7"), calling("6*7"), "It is 42."), read=read)
+    asyncio.run(chat.ask("Calculate."))
+    assert (len(questions), chat.stored()) == (1, [CallState.DONE] * 2)
+    assert "was not run again" in chat.out.getvalue()
+    assert chat.model.requests[-1].tools == ()
 
 
 def named(toolbox: Toolbox, names: str) -> list[str]:

@@ -19,6 +19,8 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.answer_form import chat_form
 from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
+from medusa_core.tools.call_loop import MOST_ROUNDS
+from medusa_core.tools.results import most_tokens
 from tests.support.window.fakes import PLAN
 
 TOOLS = (json.dumps({"name": "add", "description": "Adds.", "parameters": {"type": "object"}}),)
@@ -86,7 +88,46 @@ def test_long_results_leave_room_in_the_context() -> None:
     facts = replace(FACTS, context_tokens=4096)
     *before, cut = chat_form(facts, SETTINGS, (ASK, said, result), ()).messages
     assert before == [ASK, said]
-    assert cut.text.startswith("ä" * 2048 + "\n[The result was cut: only the beginning of 10,000")
+    note = "\n[The result was cut: 5,904 of its 10,000 bytes are left out.]"
+    assert cut.text == "ä" * 2048 + note
     assert cut._replace(content=result.content) == result
     longer = replace(FACTS, context_tokens=16_384)
     assert chat_form(longer, SETTINGS, (ASK, said, result), ()).messages[-1] == result
+
+
+@pytest.mark.parametrize("num_rounds", [2, MOST_ROUNDS + 1])
+def test_many_results_leave_room_for_the_answer(num_rounds: int) -> None:
+    facts = replace(FACTS, context_tokens=2048)
+    texts = ["short", "1" * 1500, "2" * 900, "3" * 1200]
+    rounds = [
+        message
+        for number, text in enumerate(texts)
+        for message in (
+            ChatMessage(Role.ASSISTANT, "", (), (ToolCall(f"{number}", "add", f"[{number}]"),)),
+            ChatMessage(Role.TOOL, text, tool_name="add", call_id=f"{number}"),
+        )
+    ]
+    messages = chat_form(facts, SETTINGS, (ASK, *rounds), TOOLS, num_rounds).messages
+    shown = "\n".join(message.text for message in messages)
+    assert "short" in shown, "the longest are cut first"
+    kept = {shown.count(digit) for digit in "123" if shown.count(digit) > 300}
+    assert len(kept) <= 3
+    assert max(kept) - min(kept) < 10
+    assert shown.count("of its 1,500 bytes are left out") == 1
+    assert 1000 < most_tokens(shown) < 2048 * 3 / 4
+    none = chat_form(replace(FACTS, context_tokens=20), SETTINGS, (ASK, *rounds), TOOLS).messages
+    assert most_tokens(none[-1].text) < 40
+
+
+def test_after_the_last_round_of_calls_the_model_has_to_answer() -> None:
+    call = ToolCall("a", "add", "{}")
+    rounds = (
+        ChatMessage(Role.ASSISTANT, "", (), (call,)),
+        ChatMessage(Role.TOOL, "4", tool_name="add", call_id="a"),
+    )
+    offered = chat_form(FACTS, SETTINGS, (ASK, *rounds), TOOLS, MOST_ROUNDS)
+    assert (offered.tools, offered.messages) == (TOOLS, (ASK, *rounds))
+    last = chat_form(FACTS, SETTINGS, (ASK, *rounds), TOOLS, MOST_ROUNDS + 1)
+    assert (last.tools, last.calls, last.grammar) == ((), None, "")
+    assert [one.role for one in last.messages] == [Role.USER]
+    assert "add {} returned:\n4" in last.messages[0].text

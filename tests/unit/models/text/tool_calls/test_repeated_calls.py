@@ -4,10 +4,18 @@ import pytest
 
 from medusa_core.messages import ChatMessage, ImagePart, Role, TextPart, ToolCall
 from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
+from medusa_core.tools.results import REPEATED, ResultRoom
 
 ASK = ChatMessage(Role.USER, "What time is it?")
 PICTURE = ImagePart("image/png", b"\x89PNG")
 EARLIER = (ChatMessage(Role.USER, "Hello"), ChatMessage(Role.ASSISTANT, "Hello."))
+
+
+ROOM = ResultRoom(1000, 1000)
+
+
+def quoted(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...] | None:
+    return with_quoted_results(messages, ROOM)
 
 
 def called(call_id: str, arguments: str, result: str) -> tuple[ChatMessage, ChatMessage]:
@@ -21,7 +29,7 @@ def called(call_id: str, arguments: str, result: str) -> tuple[ChatMessage, Chat
 def test_results_of_repeated_calls_are_quoted_once() -> None:
     bern, again = called("a", '{"zone": "Bern"}', "12:00"), called("c", '{ "zone":"Bern"}', "12:00")
     first = called("b", "", "11:00")
-    found = with_quoted_results((*EARLIER, ASK, *first, *bern, *again))
+    found = quoted((*EARLIER, ASK, *first, *bern, *again))
     assert found is not None
     assert found[:2] == EARLIER
     assert found[2].role is Role.USER
@@ -30,21 +38,28 @@ def test_results_of_repeated_calls_are_quoted_once() -> None:
         "\n\nAnswer from these results, in full sentences."
     )
     begun = ChatMessage(Role.ASSISTANT, "It is", (1, 2))
-    assert with_quoted_results((*EARLIER, ASK, *first, *bern, *again, begun)) == (*found, begun)
+    assert quoted((*EARLIER, ASK, *first, *bern, *again, begun)) == (*found, begun)
 
 
 def test_calls_that_take_turns_are_repeated_in_the_second_turn() -> None:
     first, second = ("{}", "1"), ('{"a": 1}', "2")
     turns = [called(f"c{number}", *one) for number, one in enumerate((first, second) * 2)]
-    assert with_quoted_results((ASK, *turns[0], *turns[1], *turns[2])) is None
-    found = with_quoted_results((ASK, *turns[0], *turns[1], *turns[2], *turns[3]))
+    assert quoted((ASK, *turns[0], *turns[1], *turns[2])) is None
+    found = quoted((ASK, *turns[0], *turns[1], *turns[2], *turns[3]))
     assert found is not None
     assert found[0].text.count("returned") == 2
 
 
+def test_a_call_that_was_not_run_again_is_a_repetition() -> None:
+    found = quoted((ASK, *called("a", "{}", "1"), *called("b", "{}", REPEATED + "1")))
+    assert found is not None
+    assert found[0].text.count("clock {} returned:\n1\n") == 1
+    assert REPEATED not in found[0].text
+
+
 def test_other_parts_of_the_prompt_stay() -> None:
     ask = ChatMessage(Role.USER, (TextPart("Look. "), PICTURE, TextPart("What is this?")))
-    found = with_quoted_results((ask, *called("a", "{}", "x"), *called("b", "{}", "x")))
+    found = quoted((ask, *called("a", "{}", "x"), *called("b", "{}", "x")))
     assert found is not None
     assert found[0].content[:3] == ask.content
 
@@ -52,12 +67,12 @@ def test_other_parts_of_the_prompt_stay() -> None:
 def test_changing_results_are_quoted_after_three_rounds() -> None:
     """Dice and clocks may be asked twice on purpose."""
     first, second, third = (called(str(n), "{}", f"12:0{n}") for n in range(3))
-    assert with_quoted_results((ASK, *first, *second)) is None
-    found = with_quoted_results((ASK, *first, *second, *third))
+    assert quoted((ASK, *first, *second)) is None
+    found = quoted((ASK, *first, *second, *third))
     assert found is not None
     assert found[0].text.count(" returned:") == 3
     other = called("o", '{"zone": "Bern"}', "11:00")
-    assert with_quoted_results((ASK, *first, *other, *second, *third)) is None
+    assert quoted((ASK, *first, *other, *second, *third)) is None
 
 
 @pytest.mark.parametrize(
@@ -79,4 +94,4 @@ def test_changing_results_are_quoted_after_three_rounds() -> None:
     ],
 )
 def test_other_conversations_stay_as_they_are(messages: tuple[ChatMessage, ...]) -> None:
-    assert with_quoted_results(messages) is None
+    assert quoted(messages) is None
