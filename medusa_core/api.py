@@ -256,13 +256,9 @@ def with_token(settings: HubSettings, token: str) -> HubSettings:
     return replace(settings, token=token)
 
 
-def user_hub_settings(cache_dir: Path | None = None) -> HubSettings:
-    """Return the Hub settings of this user's environment.
-
-    Args:
-        cache_dir: Folder for models; None for the shared cache.
-    """
-    return settings_from(os.environ, cache_dir)
+def user_hub_settings() -> HubSettings:
+    """Return the Hub settings of this user's environment."""
+    return settings_from(os.environ)
 
 
 def with_limit(settings: HubSettings, mb_per_s: float) -> HubSettings:

@@ -11,14 +11,10 @@ class FlowLayout(QLayout):
 
     Args:
         spacing_px: Spacing in both directions.
-        ends_right: Whether lines are right-aligned.
     """
 
-    def __init__(
-        self, spacing_px: int, parent: QWidget | None = None, *, ends_right: bool = False
-    ) -> None:
+    def __init__(self, spacing_px: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._ends_right = ends_right
         self._items: list[QLayoutItem] = []
         # A column of many messages asks each again whenever one of them changes.
         self._heights: dict[int, int] = {}
@@ -70,9 +66,7 @@ class FlowLayout(QLayout):
         y = rect.y()
         for line in self._lines(rect.width()):
             height = max(item.sizeHint().height() for item in line)
-            used = sum(item.sizeHint().width() for item in line)
-            used += self.spacing() * (len(line) - 1)
-            x = rect.x() + (max(0, rect.width() - used) if self._ends_right else 0)
+            x = rect.x()
             for item in line:
                 size = item.sizeHint()
                 if move:

@@ -256,11 +256,6 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
     )
 
 
-def disk_of(args: argparse.Namespace) -> Path | None:
-    """Return the folder for offloaded layers; None for none."""
-    return placement_options(args).tier_disk
-
-
 def placement_options(args: argparse.Namespace) -> LoadOptions:
     """Return the load options for formats, context and memory, which `plan` has, too."""
     return LoadOptions(

@@ -72,7 +72,6 @@ class DraftedBlock:
             first_columns: Columns that were computed, from the first on; 0 for all.
             pair_scores: Head that adds scores for pairs of tokens, or None.
         """
-        self.num_levels = len(states)
         self.depends_on_path = pair_scores is not None
         self._states, self._scores, self._pair_scores = states, scores, pair_scores
         self._first_columns = first_columns

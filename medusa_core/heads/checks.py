@@ -69,6 +69,27 @@ def check_shapes(
             )
 
 
+def check_tensors(shapes: TensorShapes, wanted: TensorShapes, hint: str) -> None:
+    """Compare the names and shapes of all tensors with those that the sizes of heads require.
+
+    Raises:
+        HeadsError: Tensors are missing, unknown, or have another shape.
+    """
+    if missing := sorted(wanted.keys() - shapes.keys()):
+        raise HeadsError(
+            tr(
+                "The heads lack {0} of {1} tensors, such as {2}.",
+                len(missing),
+                len(wanted),
+                missing[0],
+            ),
+            hint,
+        )
+    if extra := sorted(shapes.keys() - wanted.keys()):
+        raise HeadsError(tr("Tensors that belong to no head: {0}.", listed(extra)), hint)
+    check_shapes(shapes, wanted.items(), hint)
+
+
 def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
     """Read a boolean of `config.json`.
 

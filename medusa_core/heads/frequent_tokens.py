@@ -19,21 +19,20 @@ _LEAST = 1 << 14
 _JUDGED = 64  # change of the length after which a text is counted again
 
 
-def frequent_columns(token_ids: Sequence[int], vocab_size: int, least: int = _LEAST) -> int:
+def frequent_columns(token_ids: Sequence[int], vocab_size: int) -> int:
     """Return how many first columns contain nearly all recent tokens of a text.
 
     Args:
         vocab_size: Size of the vocabulary.
-        least: Minimum, a multiple of 32.
 
     Returns:
-        `least` times a power of two; 0 if that is more than half of the vocabulary.
+        16,384 times a power of two; 0 if that is more than half of the vocabulary.
     """
     last = sorted(token_ids[-_WINDOW:])
     if len(last) < _FEWEST:
         return 0
     highest = last[len(last) - 1 - len(last) // _BEYOND]
-    columns = least
+    columns = _LEAST
     while columns <= highest:
         columns *= 2
     return columns if columns <= vocab_size // 2 else 0

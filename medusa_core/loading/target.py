@@ -134,9 +134,9 @@ class Target:
         """Whether other machines hold layers."""
         return bool(self.runner.machines)
 
-    def allocate_cache(self, min_rows: int, max_rows: int = 0) -> KvCache:
+    def allocate_cache(self, min_rows: int) -> KvCache:
         """Allocate a cache from the pool; see `CachePool.allocate`."""
-        return self.caches.allocate(self.runner.new_cache, min_rows, max_rows)
+        return self.caches.allocate(self.runner.new_cache, min_rows)
 
 
 def make_caches(

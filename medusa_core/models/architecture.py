@@ -251,18 +251,17 @@ def unknown_family(model_type: str, reason: str) -> ModelError:
     )
 
 
-def layer_types(raw: Mapping[str, Any], period: int, default: int = 0) -> tuple[str, ...]:
+def layer_types(raw: Mapping[str, Any], period: int) -> tuple[str, ...]:
     """Return `layer_types`; by default every `period`-th layer has full attention.
 
     Args:
         raw: A `config.json`.
         period: Period of layers with full attention where it says nothing.
-        default: Number of layers where it says nothing.
 
     Raises:
         ModelError: There isn't one type for each layer.
     """
-    count = raw.get("num_hidden_layers", default)
+    count = raw.get("num_hidden_layers")
     count = count if isinstance(count, int) and 0 < count <= MAX_LAYERS else 0
     kinds = raw.get("layer_types")
     if kinds is None:

@@ -47,9 +47,9 @@ class ApiError(Exception):
         self.num_tokens, self.context_tokens = num_tokens, context_tokens
 
 
-def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
+def bad_request(message: str, param: str = "") -> ApiError:
     """Return the error for an invalid request."""
-    return ApiError(400, message, param, code)
+    return ApiError(400, message, param)
 
 
 def api_error_of(error: MedusaError) -> ApiError:

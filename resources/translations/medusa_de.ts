@@ -4114,16 +4114,16 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Tensoren, die zu keinem Block-Entwerfer gehören: {0}.</translation>
     </message>
     <message>
+        <source>Tensors that belong to no head: {0}.</source>
+        <translation>Tensoren, die zu keinem Kopf gehören: {0}.</translation>
+    </message>
+    <message>
         <source>Tensors that belong to no layer for multi-token prediction: {0}.</source>
         <translation>Tensoren, die zu keiner MTP-Schicht gehören: {0}.</translation>
     </message>
     <message>
         <source>Tensors that belong to no layer of their head: {0}.</source>
         <translation>Tensoren, die zu keiner Schicht ihres Kopfes gehören: {0}.</translation>
-    </message>
-    <message>
-        <source>Tensors that belong to no streams: {0}.</source>
-        <translation>Tensoren, die zu keinen Strömen gehören: {0}.</translation>
     </message>
     <message>
         <source>Text {0} has a token that isn&apos;t in the model&apos;s vocabulary.</source>
@@ -4752,10 +4752,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>The streams have no matrix {0}.</source>
         <translation>Die Ströme haben keine Matrix {0}.</translation>
-    </message>
-    <message>
-        <source>The streams lack {0} of {1} tensors, such as {2}.</source>
-        <translation>Den Strömen fehlen {0} von {1} Tensoren, etwa {2}.</translation>
     </message>
     <message>
         <source>The streams run through layers {0} to {1}, which aren&apos;t the last of {2}.</source>

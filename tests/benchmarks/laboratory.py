@@ -28,10 +28,10 @@ from medusa_core.cli.bench_arguments import print_line, show_progress
 from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
-    disk_of,
     open_row_policy,
     open_target,
     options_of,
+    placement_options,
     ready,
 )
 from medusa_core.errors import MedusaError, RequestError
@@ -117,13 +117,13 @@ def _sessions(args: argparse.Namespace) -> Figures:
 def _offload(args: argparse.Namespace) -> Figures:
     args.num_heads = 0
     with random_and_peer(args) as (target, load_s, _):
-        found = measure_offload(target, disk_of(args), load_s, print_line)
+        found = measure_offload(target, placement_options(args).tier_disk, load_s, print_line)
     print(streamed_table(found))
     return asdict(found)
 
 
 def _accelerate(args: argparse.Namespace) -> Figures:
-    disk = disk_of(args)
+    disk = placement_options(args).tier_disk
     if disk is None or not args.shape:
         raise RequestError("Accelerate's layers need a disk.", "Name --shape and --tier-disk.")
     memory = round(args.memory_gib * (1 << 30))

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_shapes, check_sizes, listed
+from medusa_core.heads.checks import check_sizes, check_tensors, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind
@@ -323,7 +323,7 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
             tr("There are {0} heads; no tree is deeper than {1}.", sizes.num_heads, _MOST_HEADS),
             _AGAIN,
         )
-    _compare(shapes, sizes.tensors)
+    check_tensors(shapes, sizes.tensors, _AGAIN)
     return sizes
 
 
@@ -331,26 +331,6 @@ def _count(shapes: TensorShapes, pattern: str) -> int:
     """Return the number of modules with numbered tensor names: the largest index plus one."""
     found = (re.fullmatch(pattern, name) for name in shapes)
     return 1 + max(int(match[1]) for match in found if match)
-
-
-def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
-    """Check that the tensors have the expected names and shapes."""
-    if missing := sorted(wanted.keys() - shapes.keys()):
-        raise HeadsError(
-            tr(
-                "The heads lack {0} of {1} tensors, such as {2}.",
-                len(missing),
-                len(wanted),
-                missing[0],
-            ),
-            _AGAIN,
-        )
-    if extra := sorted(shapes.keys() - wanted.keys()):
-        raise HeadsError(
-            tr("Tensors that belong to no Hydra head: {0}.", listed(extra)),
-            "Choose other heads, or download them again.",
-        )
-    check_shapes(shapes, wanted.items(), _AGAIN)
 
 
 SPEC = HeadKind("hydra", _owns, _shape_among, _read, is_ranked=False)

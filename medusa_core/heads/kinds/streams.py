@@ -14,7 +14,7 @@ from functools import partial
 import torch
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_shapes, check_sizes, listed
+from medusa_core.heads.checks import check_sizes, check_tensors
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import HeadsTarget, SharedWeights
@@ -169,7 +169,8 @@ def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSiz
             ),
             _AGAIN,
         )
-    _compare({name: shape for name, shape in shapes.items() if name not in _UNUSED}, sizes.tensors)
+    used = {name: shape for name, shape in shapes.items() if name not in _UNUSED}
+    check_tensors(used, sizes.tensors, _AGAIN)
     return sizes
 
 
@@ -179,23 +180,6 @@ def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: in
     if not is_whole(value, 0, most):
         raise HeadsError(tr("config.json gives {0:.40} as {1}.", repr(value), name), _AGAIN)
     return value
-
-
-def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
-    """Check that the tensors have the expected names and shapes."""
-    if missing := sorted(wanted.keys() - shapes.keys()):
-        raise HeadsError(
-            tr(
-                "The streams lack {0} of {1} tensors, such as {2}.",
-                len(missing),
-                len(wanted),
-                missing[0],
-            ),
-            _AGAIN,
-        )
-    if extra := sorted(shapes.keys() - wanted.keys()):
-        raise HeadsError(tr("Tensors that belong to no streams: {0}.", listed(extra)), _AGAIN)
-    check_shapes(shapes, wanted.items(), _AGAIN)
 
 
 SPEC = HeadKind("streams", _owns, _shape_among, _read, is_ranked=False)

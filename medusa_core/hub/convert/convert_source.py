@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from medusa_core.errors import CheckpointError, ConversionError
+from medusa_core.errors import ConversionError
 from medusa_core.i18n import tr
+from medusa_core.models.checkpoints.weight_index import check_complete, read_weight_map
 from medusa_core.system.files.json_file import read_json
 
 HEADS_FILE = "medusa_lm_head.safetensors"
@@ -93,28 +94,10 @@ def find_source(path: Path, output: Path | None = None) -> ConversionSource:
 
 def _shards(folder: Path, output: Path | None) -> ConversionSource:
     """Return the pickles that an index lists; they must be in the folder."""
-    weight_map = read_json(folder / _PICKLED_INDEX).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(
-            tr("{0} has no weight_map.", _PICKLED_INDEX), "Download the file again."
-        )
-    shards = sorted({str(shard) for shard in weight_map.values()})
-    if outside := [shard for shard in shards if Path(shard).name != shard]:
-        raise CheckpointError(
-            tr("{0} names a file outside of its folder: {1}.", _PICKLED_INDEX, outside[0]),
-            "Don't use this download.",
-        )
-    if missing := [shard for shard in shards if not (folder / shard).is_file()]:
-        raise CheckpointError(
-            tr(
-                "{0} of {1} weight files are missing, such as {2}.",
-                len(missing),
-                len(shards),
-                missing[0],
-            ),
-            "Let the download finish, or download the model again.",
-        )
-    names = tuple(sorted(str(name) for name in weight_map))
+    weight_map = read_weight_map(folder / _PICKLED_INDEX)
+    shards = sorted(set(weight_map.values()))
+    check_complete(folder, shards)
+    names = tuple(sorted(weight_map))
     return ConversionSource(
         folder, tuple(folder / shard for shard in shards), output or folder, True, names
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError
 from medusa_core.hub.convert.convert_source import INDEX_FILE
-from medusa_core.i18n import tr
+from medusa_core.models.checkpoints.weight_index import check_safetensors, read_weight_map
 from medusa_core.system.files.gguf import names_of
 from medusa_core.system.files.json_file import read_json
 
@@ -72,20 +72,8 @@ def indexed_files(folder: Path) -> list[str]:
     Raises:
         CheckpointError: It is damaged, or names files elsewhere.
     """
-    weight_map = read_json(folder / INDEX_FILE).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(tr("{0} has no weight_map.", INDEX_FILE), "Download the file again.")
-    names = sorted({str(name) for name in weight_map.values()})
-    if outside := [name for name in names if Path(name).name != name]:
-        raise CheckpointError(
-            tr("{0} names a file outside of its folder: {1}.", INDEX_FILE, outside[0]),
-            "Don't use this download.",
-        )
-    if other := [name for name in names if not name.endswith(".safetensors")]:
-        raise CheckpointError(
-            tr("{0} names a file that isn't safetensors: {1}.", INDEX_FILE, other[0]),
-            "It may be a pickle, which can run code. Don't use this download.",
-        )
+    names = sorted(set(read_weight_map(folder / INDEX_FILE).values()))
+    check_safetensors(folder / INDEX_FILE, names)
     return names
 
 

@@ -73,16 +73,13 @@ def search(
     return _best(workload, machine, rules, blocks(workload, rules))
 
 
-def forecast_policy(
-    workload: Workload, machine: MachineRates, policy: Policy, overlaps: bool = True
-) -> BatchForecast:
+def forecast_policy(workload: Workload, machine: MachineRates, policy: Policy) -> BatchForecast:
     """Forecast a given policy, whether or not it fits.
 
     Args:
         workload: Sizes of the model and of the prompts.
         machine: The machine.
         policy: The policy.
-        overlaps: Transfers and computing run at the same time.
     """
     fitting = [rows for rows in workload.rows_at_once if rows <= policy.prompt_rows]
     compute = ComputePlacement(tier_of(policy.activations), Tier(policy.attention))
@@ -98,10 +95,10 @@ def forecast_policy(
     ]
     choices = []
     for block in roomy or tried[-1:]:
-        (seconds,) = _block_s(workload, block, machine, layout, compute, overlaps)
+        (seconds,) = _block_s(workload, block, machine, layout, compute, overlaps=True)
         choices.append(_Choice(block, compute, layout, float(seconds)))
     best = min(choices, key=lambda choice: choice.block_s)
-    return _forecast(workload, machine, best, overlaps, ())
+    return _forecast(workload, machine, best, overlaps=True, rooms=())
 
 
 def blocks(workload: Workload, rules: Rules) -> Iterator[BatchBlock]:

@@ -8,7 +8,11 @@ from medusa_core.errors import CheckpointError
 from medusa_core.i18n import tr
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.stacked import StackedCheckpoint, is_stacked
-from medusa_core.system.files.json_file import read_json
+from medusa_core.models.checkpoints.weight_index import (
+    check_complete,
+    check_safetensors,
+    read_weight_map,
+)
 from medusa_core.system.files.safetensors_header import read_header
 
 _INDEX = "model.safetensors.index.json"
@@ -52,30 +56,7 @@ def weight_files(folder: Path) -> dict[str, Path]:
 
 def _read_index(folder: Path, index: Path) -> dict[str, Path]:
     """Map tensor names to the shards that `model.safetensors.index.json` lists."""
-    weight_map = read_json(index).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(tr("{0} has no weight_map.", index.name), "Download the file again.")
-    shards = {str(shard) for shard in weight_map.values()}
-    outside = [shard for shard in shards if Path(shard).name != shard]
-    if outside:
-        raise CheckpointError(
-            tr("{0} names a file outside of its folder: {1}.", index.name, outside[0]),
-            "Don't use this download.",
-        )
-    if other := sorted(shard for shard in shards if not shard.endswith(".safetensors")):
-        raise CheckpointError(
-            tr("{0} names a file that isn't safetensors: {1}.", index.name, other[0]),
-            "It may be a pickle, which can run code. Don't use this download.",
-        )
-    missing = sorted(shard for shard in shards if not (folder / shard).exists())
-    if missing:
-        raise CheckpointError(
-            tr(
-                "{0} of {1} weight files are missing, such as {2}.",
-                len(missing),
-                len(shards),
-                missing[0],
-            ),
-            "Let the download finish, or download the model again.",
-        )
-    return {str(name): folder / str(shard) for name, shard in weight_map.items()}
+    weight_map = read_weight_map(index)
+    check_safetensors(index, weight_map.values())
+    check_complete(folder, weight_map.values())
+    return {name: folder / shard for name, shard in weight_map.items()}

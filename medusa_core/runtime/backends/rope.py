@@ -141,18 +141,3 @@ def rotate(qkv: Tensor, factors: Tensor) -> Tensor:
     real = torch.float64 if factors.dtype == torch.complex128 else torch.float32
     pairs = qkv.to(real).view(*factors.shape, 2)
     return torch.view_as_real(torch.view_as_complex(pairs) * factors).flatten(-2)
-
-
-def rotate_heads(heads: Tensor, turns: Tensor) -> Tensor:
-    """Rotate all heads of a row by the same angles.
-
-    Args:
-        heads: [n, heads, head_dim], any float dtype.
-        turns: Rotations of each row, from `Rope.turns`. [n, head_dim / 2], complex
-
-    Returns:
-        [n, heads, head_dim], float32 (float64 with complex128 turns).
-    """
-    real = torch.float64 if turns.dtype == torch.complex128 else torch.float32
-    pairs = heads.to(real).reshape(*heads.shape[:-1], -1, 2)
-    return torch.view_as_real(torch.view_as_complex(pairs) * turns.unsqueeze(1)).flatten(-2)

@@ -517,7 +517,7 @@ SQUARE = torch.zeros(HIDDEN, HIDDEN)
         (without("hydra_mlp.1."), "lack 6 of"),
         (without("hydra_lm_head.2."), "lack 2 of 24 tensors, such as hydra_lm_head.2.bias"),
         (without("hydra_lm_head.2.bias"), "hydra_lm_head.2.bias"),
-        (without("hydra_lm_head.0.bias"), "belong to no Hydra head: hydra_lm_head.1.bias"),
+        (without("hydra_lm_head.0.bias"), "belong to no head: hydra_lm_head.1.bias"),
         (without("hydra_mlp.2.0.res"), "hydra_mlp.2.0.res_connection"),
         (without("hydra_mlp.2.1.linear.bias"), "hydra_mlp.2.1.linear.bias"),
         (without("hydra_mlp.2.", "hydra_lm_head.2."), "3 as hydra_num_heads, the heads have 2"),
