@@ -234,7 +234,8 @@ class AnswerMessage(MessageWidget):
         is_calling = is_writing and bool(self.content.calls)
         if is_calling:
             self._waiting.setText(self.tr("The model is writing a tool call…"))
-        is_empty = is_writing and (not self.content.num_chars or is_calling)
+        # The first characters of a call or of a tag are held back.
+        is_empty = is_writing and (is_calling or not (has_words or self._views[-1].fold))
         self._waiting.setVisible(not has_words if is_ended else is_empty)
         if is_ended:
             self._show_end()

@@ -14,8 +14,16 @@ from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.conversation import Answer
 from medusa_core.chats.reasoning import AnswerSpan
 from medusa_core.chats.rounds import CallState, Round, RoundCall, ToolResult
-from medusa_core.messages import GenerateSettings, ToolCall, as_content
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    Role,
+    ToolCall,
+    as_content,
+)
 from tests.support.messages import DONE
+from tests.support.window.fakes import steps_of
 
 CALL = ToolCall("c1", "clock&<b>", '{"zone":"Bern"}')
 TEXT = "<think>Hm.</think>Let me see.<tool_call>…</tool_call>"
@@ -82,6 +90,18 @@ def test_a_call_shows_each_state_and_the_next_round_when_it_begins(
     answer.end(None)
     message.refresh()
     assert not message.row.isHidden()
+
+
+def test_something_is_said_until_there_is_something_to_see(
+    qtbot: QtBot, appearance: Appearance
+) -> None:
+    message = shown(qtbot, appearance, Round("r0"))
+    message.answer.is_running = True
+    request = Generate("s", "r0", (ChatMessage(Role.USER, "Hi"),))
+    for step in steps_of(request, (b"\n", b" ", b"Hello"), (0,)):
+        message.content.append(step)
+        message.refresh()
+        assert message._waiting.isHidden() == (step.step == 2), step.step
 
 
 def test_deeply_nested_arguments_are_not_indented(qtbot: QtBot, appearance: Appearance) -> None:
