@@ -56,6 +56,8 @@ class ConversationView(QScrollArea):
         self._appearance = appearance
         self._follows_end = True
         self._messages: list[MessageWidget] = []
+        # Messages of an estimated height. One that laid itself out keeps it until it is near.
+        self._estimated: set[MessageWidget] = set()
         self._page = QWidget()
         self._page_row = QHBoxLayout()
         self._column, self._stack = self._build_column()
@@ -93,6 +95,7 @@ class ConversationView(QScrollArea):
         if not message.is_populated:
             width = min(self.viewport().width(), self._column.maximumWidth())
             message.setFixedHeight(message.estimated_px(width))
+            self._estimated.add(message)
             self._has_new = True
             self._later.start()
         self._stack.insertWidget(self._stack.count() - 1, message)
@@ -103,6 +106,7 @@ class ConversationView(QScrollArea):
     def remove(self, message: MessageWidget) -> None:
         """Remove a message."""
         self._messages.remove(message)
+        self._estimated.discard(message)
         self._stack.removeWidget(message)
         message.hide()
         message.deleteLater()
@@ -229,7 +233,7 @@ class ConversationView(QScrollArea):
         """Messages in or near the view that aren't laid out yet."""
         top = self.verticalScrollBar().value() - margin_px
         bottom = top + self.viewport().height() + 2 * margin_px
-        return [one for one in self._between(top, bottom) if not one.is_populated]
+        return [one for one in self._between(top, bottom) if one in self._estimated]
 
     def _between(self, top: int, bottom: int) -> list[MessageWidget]:
         """Return messages that overlap a vertical range of the page."""
@@ -239,7 +243,7 @@ class ConversationView(QScrollArea):
 
     def _populate(self, messages: list[MessageWidget]) -> None:
         """Lay out messages and correct the scroll position for estimated heights."""
-        waiting = [message for message in messages if not message.is_populated]
+        waiting = [message for message in messages if message in self._estimated]
         if not waiting or self._is_settling:
             return
         bar = self.verticalScrollBar()
@@ -248,6 +252,7 @@ class ConversationView(QScrollArea):
         self._is_settling = True
         for message in waiting:
             message.populate()
+            self._estimated.remove(message)
             message.setMinimumHeight(0)
             message.setMaximumHeight(_ANY_HEIGHT)
             self._order_focus(message)

@@ -138,8 +138,8 @@ class AnswerMessage(MessageWidget):
 
     @property
     def fold(self) -> ThoughtFold | None:
-        """The reasoning of the last round; None if there is none or it isn't laid out."""
-        return self._views[-1].fold if self._views else None
+        """The reasoning of the last round; None if there is none."""
+        return self.rounds[-1].fold
 
     @property
     def row(self) -> FigureRow:
