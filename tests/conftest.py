@@ -50,10 +50,11 @@ TESTS = Path(__file__).resolve().parent
 OUR_LOGGERS = ("app", "medusa_core")
 THREAD_GRACE_S = 60.0
 MISSING = "real model missing: "  # as tests say it that are skipped for that
-WHOLE_EVERY = 400  # tests between two collections of everything, which take half a second
+WHOLE_EVERY = 100  # tests between two collections of everything
 
 
 tests_done = count(1)
+freeze = gc.freeze  # which tests don't reach
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -91,8 +92,16 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect what a test has left."""
-    gc.collect(1 if next(tests_done) % WHOLE_EVERY else 2)
+    """Collect what a test has left.
+
+    What is alive after a collection of everything mostly lives as long as the run: windows leave
+    wrappers, which would let every later collection take up to a second.
+    """
+    if next(tests_done) % WHOLE_EVERY:
+        gc.collect(1)
+    else:
+        gc.collect()
+        freeze()
 
 
 @pytest.fixture(autouse=True)

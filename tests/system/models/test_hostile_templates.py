@@ -175,7 +175,7 @@ def test_one_process_renders_all_turns_and_ends_with_its_template() -> None:
         assert rendering.render([TURNS[0]] * count, True) == str(count)
     assert set(psutil.Process().children()) - before == {child}
     del rendering
-    gc.collect()
+    gc.collect(1)
     assert not child.is_running()
 
 

@@ -17,7 +17,7 @@ def test_coroutines_are_referenced_until_they_end() -> None:
 
         async def work(name: str) -> None:
             await asyncio.sleep(0)
-            gc.collect()
+            gc.collect(1)
             await asyncio.sleep(0)
             done.append(name)
             if name == "first":

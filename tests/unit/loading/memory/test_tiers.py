@@ -298,7 +298,7 @@ def test_the_reader_thread_ends_with_its_model(model: tuple[Path, Path]) -> None
     readers = [t for t in set(threading.enumerate()) - before if t.name == "medusa-layers"]
     assert len(readers) == 1
     del target
-    gc.collect()
+    gc.collect(1)
     assert not readers[0].is_alive()
 
 

@@ -111,5 +111,5 @@ def test_the_thread_ends_with_its_owner() -> None:
     ahead = ReadAhead(Shelf().read, 3, "medusa-layers-of-nobody")
     (thread,) = (t for t in threading.enumerate() if t.name == "medusa-layers-of-nobody")
     del ahead
-    gc.collect()
+    gc.collect(1)
     assert not thread.is_alive()

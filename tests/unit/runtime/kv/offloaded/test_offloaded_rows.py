@@ -263,7 +263,7 @@ def test_the_reader_thread_ends_with_its_cache(tmp_path: Path) -> None:
         driver.run({0: 1})
     assert reader.is_alive()
     del driver
-    gc.collect()
+    gc.collect(1)
     assert not reader.is_alive()
 
 
@@ -339,7 +339,7 @@ def test_sessions_get_slots_and_return_them(tmp_path: Path) -> None:
         kv.reserve(1)
     pool.evict = bool
     del kv, caches
-    gc.collect()
+    gc.collect(1)
     assert len(store._free) == SESSIONS
 
 
