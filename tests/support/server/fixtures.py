@@ -10,6 +10,7 @@ import pytest
 
 # Libraries are imported by the fixtures: all tests load this module.
 if TYPE_CHECKING:
+    import anthropic
     import openai
 
     from tests.support.server.served import Served
@@ -53,6 +54,15 @@ def client(served: Served) -> Iterator[openai.OpenAI]:
     import openai
 
     with openai.OpenAI(base_url=served.base_url, api_key="none", max_retries=0) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def claude(served: Served) -> Iterator[anthropic.Anthropic]:
+    """Return the official client of Anthropic for `served`."""
+    import anthropic
+
+    with anthropic.Anthropic(base_url=served.url(""), api_key="none", max_retries=0) as found:
         yield found
 
 

@@ -1,12 +1,15 @@
 """`/v1/messages` of a started server, by the official client."""
 
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
 
-import anthropic
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from tests.support.server.served import Served
+if TYPE_CHECKING:
+    import anthropic
+
+    from tests.support.server.served import Served
 
 ASK: dict[str, Any] = {
     "model": "",
@@ -16,12 +19,10 @@ ASK: dict[str, Any] = {
 COLD = {"temperature": 0}  # the client doesn't know it any more
 
 
-@pytest.fixture(scope="module")
-def messages(served: Served) -> Iterator[anthropic.resources.Messages]:
-    """The official client."""
-    address = served.base_url.removesuffix("/v1")
-    with anthropic.Anthropic(base_url=address, api_key="none", max_retries=0) as client:
-        yield client.messages
+@pytest.fixture
+def messages(claude: anthropic.Anthropic) -> anthropic.resources.Messages:
+    """The official client's messages."""
+    return claude.messages
 
 
 def test_an_answer_equals_the_openai_apis(

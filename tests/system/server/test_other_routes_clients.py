@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import openai
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import openai
 
 MODEL = "llama-pebble"
 PROMPT = "Once upon a time"

@@ -1,14 +1,17 @@
 """`/v1/responses` of a started server, by the official client."""
 
+from __future__ import annotations
+
 import json
 import typing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
-from openai.types.responses import Response, ResponseStreamEvent
 
-from tests.support.server.served import Served
+if TYPE_CHECKING:
+    import openai
+
+    from tests.support.server.served import Served
 
 ASK: dict[str, Any] = {
     "model": "",
@@ -79,6 +82,8 @@ def test_an_answer_without_text_has_an_empty_message(client: openai.OpenAI) -> N
 def test_responses_and_events_lack_nothing_that_typed_clients_need(
     served: Served, more: dict[str, Any]
 ) -> None:
+    from openai.types.responses import Response, ResponseStreamEvent
+
     Response.model_validate(served.post("/v1/responses", {**ASK, **more}).json())
     reply = served.post("/v1/responses", {**ASK, **more, "stream": True})
     lines = [line for line in reply.text.splitlines() if line.startswith("data: ")]

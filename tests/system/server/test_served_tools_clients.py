@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import openai
-import pytest
-
-from tests.support.server.served import Served
 from tests.support.server.tool_requests import (
     CLOCK,
     PARAMETERS,
@@ -20,6 +14,10 @@ from tests.support.server.tool_requests import (
     WEATHER,
     check_arguments,
 )
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
 
 
 def test_a_required_call_is_returned_as_a_call(client: openai.OpenAI) -> None:
@@ -74,13 +72,6 @@ def test_responses_return_calls_as_items(client: openai.OpenAI) -> None:
     for call in calls:
         assert call.name == "weather"
         check_arguments(call.arguments)
-
-
-@pytest.fixture
-def claude(served: Served) -> Iterator[anthropic.Anthropic]:
-    """Anthropic's client."""
-    with anthropic.Anthropic(base_url=served.url(""), api_key="none", max_retries=0) as found:
-        yield found
 
 
 def test_messages_return_calls_as_blocks(claude: anthropic.Anthropic) -> None:

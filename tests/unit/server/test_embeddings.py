@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openai
 import pytest
 
 from medusa_core.models.model_files import ModelFiles
@@ -67,6 +66,8 @@ def test_base64_has_the_same_numbers(served: Served) -> None:
 
 
 def test_openais_client_reads_them(served: Served) -> None:
+    import openai
+
     with openai.OpenAI(base_url=served.base_url, api_key="none", max_retries=0) as client:
         found = client.embeddings.create(model="text-embedding-3-small", input=TEXTS)  # base64
         assert (

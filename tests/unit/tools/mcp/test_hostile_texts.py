@@ -3,8 +3,6 @@
 import json
 from dataclasses import replace
 
-from mcp import types
-
 from medusa_core.chats.answer_text import AnswerText
 from medusa_core.chats.rounds import CallState, Round, RoundCall
 from medusa_core.engine.transcript import transcribe
@@ -17,6 +15,8 @@ from tests.support.models.tool_call_templates import TEMPLATES
 
 
 def test_names_of_special_tokens_from_a_server_are_text(load: LoadTarget) -> None:
+    from mcp import types
+
     target = load("pebble", "float32")
     target = replace(target, template=ChatTemplate(TEMPLATES["hermes"], {}))
     specials = dict(target.tokenizer.special_tokens)
