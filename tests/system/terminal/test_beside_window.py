@@ -21,12 +21,20 @@ from tests.support.terminal.fixtures import StartChat
 from tests.support.terminal.typing_at import READY, ROOT
 
 WAIT_S = 240.0
+# Step costs are measured briefly, else the window takes four seconds of the processor for them.
+WINDOW = """
+import runpy
+from medusa_core.speculation.tuning import calibration
+calibration.BUDGET_S["cpu"], calibration._ROUNDS = 0.1, 1
+runpy.run_module("app", run_name="__main__")
+"""
 
 
 @pytest.fixture
 def window(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start a window on a virtual display."""
-    command = [sys.executable, "-m", "app", "--platform", "offscreen", "--data-dir", str(tmp_path)]
+    options = ["--platform", "offscreen", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-c", WINDOW, *options]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     yield process
     process.kill()
