@@ -55,6 +55,7 @@ from medusa_core.runtime.offload.layer_file import (
     LayerFileWriter,
     find_layer_file,
 )
+from medusa_core.runtime.offload.read_ahead import ReadAhead
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.system.files.measurement_files import MeasurementFiles
@@ -312,14 +313,28 @@ def test_an_aborted_pass_restarts_at_its_first_layer(load: LoadTarget) -> None:
 def test_waiting_for_layers_is_a_component_of_each_step(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A layer is read once it is waited for: slow machines would compute longer than they read.
+    is_awaited = threading.Event()
+
     def slowly(self: LayerFile, layer: int, into: memoryview) -> None:
+        is_awaited.wait()
+        is_awaited.clear()
         time.sleep(0.02)
         read(self, layer, into)
 
-    read = LayerFile.read
-    monkeypatch.setattr(LayerFile, "read", slowly)
+    def await_piece(self: ReadAhead[int]) -> int:
+        if self.num_read <= self.num_acquired:
+            is_awaited.set()
+        return acquire(self)
+
+    read, acquire = LayerFile.read, ReadAhead.acquire
     steps: list[StepDone] = []
-    generate(load("streamed", "float32"), MESSAGES, SETTINGS, on_step=steps.append)
+    target = load("streamed", "float32")
+    with monkeypatch.context() as patch:
+        patch.setattr(LayerFile, "read", slowly)
+        patch.setattr(ReadAhead, "acquire", await_piece)
+        generate(target, MESSAGES, SETTINGS, on_step=steps.append)
+    is_awaited.set()
     for step in steps[2:]:  # what the second one needs was read while the first was made
         assert 0.02 < step.times.transfer_s < step.times.verify_s
         assert sum(step.times.parts) == pytest.approx(sum(step.times[:4]))
