@@ -15,7 +15,7 @@ from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads, SharedWeights
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.loading.decoder import lower_tiers, offload_store
-from medusa_core.loading.plan import formats_for_policy, plan_target
+from medusa_core.loading.plan import plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.config import ModelConfig, parse_config
@@ -73,7 +73,6 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     device = choose_device(options.device)
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-    formats = formats_for_policy(formats, options, has_drafter=num_heads > 0)
     plan = plan_target(config, HeadsShape(num_heads), formats, options)
     config = replace(config, context_tokens=plan.context_tokens)
     weights = RandomWeights(config, precision, formats)

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from medusa_core.cli.plan_throughput import refuse_transformers
-from medusa_core.heads.kind import chosen_heads, chosen_shape
+from medusa_core.heads.kind import chosen_shape
 from medusa_core.loading.measure.machine import MeasuredRates
 from medusa_core.loading.memory.budget import limit_budget
 from medusa_core.loading.memory.placement import Planner
@@ -93,8 +93,8 @@ def chosen_policy(
         device = choose_device(options.device).type
         check_policy(given, files.config, device, has_disk=args.tier_disk is not None)
         options = options.with_policy(given)
-    heads_dir, options = without_drafter(args, heads_dir, options)
-    searching = _policy_search(args, files, heads_dir, options, conversations, given)
+    _, options = without_drafter(args, heads_dir, options)
+    searching = _policy_search(args, files, options, conversations, given)
     if given is None:
         return ChosenPolicy(searching.best(), searching, is_given=False)
     return ChosenPolicy(searching.forecast(given), searching, is_given=True)
@@ -158,7 +158,6 @@ def _must_offload(
 def _policy_search(
     args: argparse.Namespace,
     files: ModelFiles,
-    heads_dir: Path | None,
     options: LoadOptions,
     conversations: Conversations,
     given: Policy | None,
@@ -169,7 +168,6 @@ def _policy_search(
         conversations.new_tokens or conversations.context // 2, conversations.context - 1
     )
     prompt_tokens = max(1, round(fmean(conversations.lengths)) - new_tokens)
-    heads = chosen_heads(files, heads_dir, options.takes_own_heads)
     return policy_search(
         files.config,
         options,
@@ -182,10 +180,8 @@ def _policy_search(
         ),
         MeasuredRates(MeasurementFiles(calibrations_dir()), _report),
         num_threads=args.threads,
-        has_drafter=bool(heads or args.assistant),
         has_adapter=bool(args.adapter),
         must_offload=given is None,
-        given=given,
     )
 
 

@@ -214,9 +214,9 @@ class BlockHead(CachedHeads):
 
     def _embeddings(self, root_id: int, num_places: int) -> Tensor:
         """Return the token embeddings of a block. [positions, hidden]"""
-        table, device = self._shared_weights.embedding, self._precision.device
-        pair = table[torch.tensor([root_id, self._settings.mask_id], device=table.device)]
-        pair = pair.to(device, self._precision.compute)
+        ids = torch.tensor([root_id, self._settings.mask_id])
+        pair = self._shared_weights.embedding.rows(ids)
+        pair = pair.to(self._precision.device, self._precision.compute)
         if self._settings.embedding_scale != 1:
             pair = pair * self._settings.embedding_scale
         return torch.cat([pair[:1], pair[1:].expand(num_places - 1, -1)])

@@ -172,7 +172,7 @@ class LlamaHead(ChainedHead):
         self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)
         ones = RmsNorm(torch.ones(layer.hidden_size), layer.rms_norm_eps)  # isn't used
-        described = HeadLayers(layer, self._blocks, [self._rope], self._embedding, ones)
+        described = HeadLayers(layer, self._blocks, [self._rope], ones)
         self._compiled = native_layers(described, linears_of(self._blocks), precision)
 
     @property
@@ -188,8 +188,8 @@ class LlamaHead(ChainedHead):
 
     def step(self, read: Tensor, rows: TreeRows, kv: KvCache, only_last: bool = False) -> Tensor:
         """Run the layers on some rows; see `ChainedHead.step`."""
-        ids = torch.tensor(rows.token_ids, device=self._embedding.device)
-        vectors = self._embedding[ids].to(self._precision.device, self._precision.compute)
+        vectors = self._embedding.rows(torch.tensor(rows.token_ids))
+        vectors = vectors.to(self._precision.device, self._precision.compute)
         x, residual = self._layer_inputs(read, vectors)
         if self._compiled is not None and isinstance(kv, PanelCache):
             own = None if x is residual else x.float()

@@ -16,6 +16,8 @@ from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
+from medusa_core.models.token_table import TokenTable
+from medusa_core.runtime.backends.native_blocks import set_embedding
 from medusa_core.runtime.tree.step import PositionNoise
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.constants import PANEL
@@ -46,7 +48,7 @@ class NativeHeads:
         rest: Sequence[NativeLinear],
         projections: Sequence[NativeLinear],
         num_heads: int,
-        embedding: Tensor | None,
+        embedding: TokenTable | None,
     ) -> None:
         """Describe the layers.
 
@@ -56,10 +58,10 @@ class NativeHeads:
             projections: One per head, or one shared by all.
             num_heads: Number of heads.
             embedding: The target's token embeddings, if the first layers read the root's.
-                float32 or bfloat16, [vocabulary, hidden]
+                float32 or bfloat16
         """
         self._library = library
-        self._kept = (first, rest, projections, embedding)
+        self._kept, self._embedding = (first, rest, projections), embedding
         self._rest = (LinearStruct * len(rest))(*(layer.struct for layer in rest))
         self._projections = (LinearStruct * len(projections))(*(p.struct for p in projections))
         hidden, self._num_columns = projections[0].num_inputs, projections[0].num_outputs
@@ -67,13 +69,11 @@ class NativeHeads:
             first=None if first is None else addressof(first.struct),
             rest=addressof(self._rest),
             projections=addressof(self._projections),
-            embedding=None if embedding is None else embedding.data_ptr(),
             hidden_size=hidden,
             num_columns=self._num_columns,
             num_heads=num_heads,
             num_rest=len(rest) // num_heads,
             shares_projection=len(projections) == 1 and num_heads > 1,
-            embedding_is_bf16=embedding is not None and embedding.dtype == torch.bfloat16,
         )
         self._address = addressof(self._struct)
         self.workers: Workers | None = None
@@ -102,6 +102,9 @@ class NativeHeads:
             Logits [num_heads, columns], and the best columns of all heads.
         """
         scores = torch.empty(num_heads, self._num_columns)
+        if self._embedding is not None:
+            vectors, (root_id,) = self._embedding.find([root_id])
+            set_embedding(self._struct, vectors)
         ranking = CompiledRanking(
             num_heads, num_ranks, self._num_columns, token_map, noises, SHARPNESS
         )
@@ -127,7 +130,7 @@ class NativePathHead:
         first: NativeLinear,
         rest: Sequence[NativeLinear],
         projection: NativeLinear,
-        embedding: Tensor,
+        embedding: TokenTable,
     ) -> None:
         """Describe the layers.
 
@@ -135,26 +138,24 @@ class NativePathHead:
             first: First residual layer; W stacked on R, or W alone.
             rest: Further residual layers.
             projection: Output projection.
-            embedding: The target's token embeddings. float32 or bfloat16, [vocabulary, hidden]
+            embedding: The target's token embeddings. float32 or bfloat16
         """
         self._library = library
-        self._kept = (first, rest, projection, embedding)
+        self._kept, self._embedding = (first, rest, projection), embedding
         self._rest = (LinearStruct * len(rest))(*(layer.struct for layer in rest))
         hidden = projection.num_inputs
-        num_tokens = first.num_inputs // hidden - 1
+        self._num_tokens = first.num_inputs // hidden - 1
         self._num_columns = projection.num_outputs
         self._struct = PathHeadStruct(
             first=addressof(first.struct),
             rest=addressof(self._rest),
             projection=addressof(projection.struct),
-            embedding=embedding.data_ptr(),
             hidden_size=hidden,
-            num_tokens=num_tokens,
+            num_tokens=self._num_tokens,
             num_rest=len(rest),
-            embedding_is_bf16=embedding.dtype == torch.bfloat16,
         )
         self._address = addressof(self._struct)
-        self._path_floats = 2 * (num_tokens + 3) * hidden + self._num_columns
+        self._path_floats = 2 * (self._num_tokens + 3) * hidden + self._num_columns
         self._memory = torch.empty(0)
 
     def ranked(
@@ -178,12 +179,16 @@ class NativePathHead:
         """
         if len(self._memory) < num_paths * self._path_floats:
             self._memory = torch.empty(num_paths * self._path_floats)
+        drafted = token_ids[: num_paths * (self._num_tokens - 1)]
+        vectors, (root, *indices) = self._embedding.find((root_id, *drafted))
+        set_embedding(self._struct, vectors)
+        paths = array("i", indices)
         memory, bytes_of_logits = self._memory.data_ptr(), _BYTES * num_paths * self._num_columns
         self._library.run_path_head(
             self._address,
             hidden.data_ptr(),
-            root_id,
-            token_ids.buffer_info()[0],
+            root,
+            paths.buffer_info()[0],
             num_paths,
             memory + bytes_of_logits,
             memory,
@@ -193,7 +198,7 @@ class NativePathHead:
 
 
 def native_path_head(
-    first: QuantLinear, rest: Sequence[QuantLinear], projection: QuantLinear, embedding: Tensor
+    first: QuantLinear, rest: Sequence[QuantLinear], projection: QuantLinear, embedding: TokenTable
 ) -> NativePathHead | None:
     """Return a Hydra head for the compiled step, or None if it can't compute it.
 
@@ -209,7 +214,7 @@ def native_path_head(
         return None
     if not isinstance(projection, NativeLinear) or projection.num_inputs % PANEL:
         return None
-    if embedding.dtype not in DTYPES or not embedding.is_cpu:
+    if embedding.dtype not in DTYPES or embedding.device.type != "cpu":
         return None
     return NativePathHead(library, first, layers, projection, embedding)
 
@@ -219,7 +224,7 @@ def native_heads(
     residual_layers: Sequence[Sequence[QuantLinear]],
     projections: Sequence[QuantLinear],
     num_heads: int,
-    embedding: Tensor | None,
+    embedding: TokenTable | None,
 ) -> NativeHeads | None:
     """Return the heads for the compiled step, or None if it can't compute them.
 
@@ -238,6 +243,6 @@ def native_heads(
         return None
     if ends[0].num_inputs % PANEL or not isinstance(first, NativeLinear | None):
         return None
-    if embedding is not None and (embedding.dtype not in DTYPES or not embedding.is_cpu):
+    if embedding is not None and (embedding.dtype not in DTYPES or embedding.device.type != "cpu"):
         return None
     return NativeHeads(library, first, layers, ends, num_heads, embedding)

@@ -19,6 +19,7 @@ from medusa_core.heads.ranked import DraftVocabulary
 from medusa_core.heads.tensor_reader import ReadTensor
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.token_table import DenseTable
 
 _NORMS = ("vector_norm", "state_norm", "last_norm", "features_norm")
 
@@ -62,9 +63,9 @@ class EagleHead(LlamaHead):
         drafted = read_part("drafted_tokens") if parts.num_columns else None
         self.vocabulary = DraftVocabulary(shared_weights.vocab_size, drafted)
         embedding = read_part("embedding")
-        self._own_embedding = None
+        self._own_embedding: DenseTable | None = None
         if parts.embeds(shared_weights.embedding.shape[1]) and embedding is not None:
-            self._own_embedding = self._embedding = embedding
+            self._own_embedding = self._embedding = DenseTable(embedding)
         self.mask_token_id, masked = parts.mask_token_id, read_part("masked_state")
         self.masked = None if masked is None else self.fused(masked.view(1, -1))
 

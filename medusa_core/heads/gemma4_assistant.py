@@ -201,7 +201,7 @@ class AssistantHead:
             Input of `scores` [n, hidden], and the states after the tokens [n, backbone].
         """
         precision = self._precision
-        rows = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
+        rows = self._embedding.rows(torch.tensor(token_ids))
         vectors = rows.to(precision.device, precision.compute)
         vectors = vectors * torch.tensor(self._scale, dtype=vectors.dtype)
         read = states.to(precision.device, precision.compute)

@@ -161,9 +161,9 @@ class HydraHeads:
             [paths, num_columns]
         """
         head = self._heads[paths.shape[1] - 1]
-        vectors = self._embedding[paths.to(self._embedding.device)]  # [paths, tokens, hidden]
+        vectors = self._embedding.rows(paths.flatten()).view(len(paths), -1)
         states = hidden.to(self._dtype).expand(len(paths), -1)
-        read = torch.cat((states, vectors.flatten(1).to(states)), dim=1)
+        read = torch.cat((states, vectors.to(states)), dim=1)
         activated, residual = head.first(read), states
         if activated.shape[1] > states.shape[1]:
             activated, residual = activated.chunk(2, dim=1)

@@ -17,6 +17,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import CheckpointWeights
 
 
@@ -93,10 +94,10 @@ class LayerWeights(CheckpointWeights):
         self.nbytes = held + (size + 1) * wide.itemsize  # a norm keeps its epsilon beside it
         return vector
 
-    def embedding(self) -> Tensor:
-        """Return the target's token embedding."""
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Return the target's token embeddings; a layer has no others."""
         return self._shared.embedding
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """Return the target's LM head."""
         return self._shared.lm_head

@@ -30,6 +30,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.token_table import TokenTable
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.tree.step import Chance
@@ -43,13 +44,13 @@ class SharedWeights(NamedTuple):
     Attributes:
         lm_head: Output projection.
         vocab_size: Rows of the projection.
-        embedding: Token embeddings, maybe on another device. [vocabulary, hidden]
+        embedding: Token embeddings, maybe on another device.
         decoder: The whole decoder, for heads that run its layers; None if it has no blocks of ours.
     """
 
     lm_head: QuantLinear
     vocab_size: int
-    embedding: Tensor
+    embedding: TokenTable
     decoder: Decoder | None = None
 
 
@@ -155,8 +156,9 @@ class MedusaHeads:
             [num_heads, num_columns]
         """
         dtype = self._dtype or hidden.dtype
-        vectors = self._embedding
-        root = None if vectors is None else vectors[root_id].to(hidden.device, dtype)
+        root = None
+        if self._embedding is not None:
+            root = self._embedding.rows(torch.tensor([root_id]))[0].to(hidden.device, dtype)
         states = self._residuals(hidden.to(dtype), root, num_heads)
         if not self._own_projections:
             return self._shared(states)

@@ -63,8 +63,7 @@ class MtpHead(ChainedHead):
         )
         self._has_state_first = layout.state_before_embedding
         self._nbytes = weights.nbytes
-        if self._model.embeds_here:
-            self._compiled = native_layers(self._model, linears_of(self._model.blocks), precision)
+        self._compiled = native_layers(self._model, linears_of(self._model.blocks), precision)
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:

@@ -25,7 +25,7 @@ from medusa_core.loading.memory.plan import (
     in_8_bits,
 )
 from medusa_core.loading.memory.recommend import draft_formats, resolve_draft_model
-from medusa_core.loading.plan import formats_for_policy, plan_target
+from medusa_core.loading.plan import plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.checkpoints.header import check_header
@@ -209,8 +209,6 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
-    has_drafter = not config.has_native_family or any((heads, draft, adapter))
-    formats = formats_for_policy(formats, options, has_drafter=has_drafter)
     local_config = client_config(config) if options.cluster else config
     host = host_formats(config, options, formats)
     plan = plan_target(local_config, shape, formats, options, draft_model, changes, host)

@@ -15,7 +15,7 @@ from medusa_core.loading.memory.placement import Planner
 from medusa_core.loading.memory.plan import NO_ADAPTER, DraftModel, default_plan, with_small_cache
 from medusa_core.loading.memory.probe import live_budget, offload_room
 from medusa_core.loading.policy.rules import MAX_SEQUENCES, check_policy, rules_of
-from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan, Policy, Shares
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan, Policy
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import AdapterShape
 from medusa_core.models.quant.choice import PartFormats
@@ -25,22 +25,6 @@ if TYPE_CHECKING:
     from medusa_core.loading.policy.policy_search import PolicySearch
 
 log = logging.getLogger(__name__)
-
-
-def formats_for_policy(
-    formats: PartFormats, options: LoadOptions, *, has_drafter: bool
-) -> PartFormats:
-    """Leave token embeddings on disk when layers are offloaded: a pass reads only a few rows.
-
-    Args:
-        formats: Formats of all parts.
-        options: How the target is loaded.
-        has_drafter: Heads, an adapter or a draft model need the embeddings, too.
-    """
-    policy = options.policy
-    offloads = policy is not None and (policy.weights.below or policy.cache.below)
-    may = options.has_disk and not options.cluster and not has_drafter
-    return replace(formats, embedding_on_disk=bool(offloads and may and formats.device == "cpu"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +53,8 @@ def policy_search(
     rates: MeasuredRates,
     *,
     num_threads: int = 0,
-    has_drafter: bool = False,
     has_adapter: bool = False,
     must_offload: bool = False,
-    given: Policy | None = None,
 ) -> PolicySearch:
     """Prepare the search of a policy for a batch on this computer.
 
@@ -82,10 +64,8 @@ def policy_search(
         batch: Sizes of the batch.
         rates: Kept measurements.
         num_threads: Threads of the CPU; 0 for the default.
-        has_drafter: Heads or a draft model are loaded.
         has_adapter: A LoRA adapter is applied.
         must_offload: Everything together didn't fit the device.
-        given: Policy that is forecast instead of searched.
     """
     from medusa_core.loading.policy.policy_search import PolicySearch
     from medusa_core.loading.policy.request import PolicyRequest
@@ -96,12 +76,9 @@ def policy_search(
     device = choose_device(options.device)
     formats = resolve_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-    # Any policy that offloads leaves the embeddings on the disk.
-    placed = options.with_policy(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
-    has_drafter = has_drafter or has_adapter
     request = PolicyRequest(
         config,
-        formats_for_policy(formats, placed, has_drafter=has_drafter),
+        formats,
         precision,
         batch.num_prompts,
         batch.prompt_tokens,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
+from medusa_core.models.blocks.sizes import EMBEDDING
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import DTYPES, Precision
@@ -16,7 +15,7 @@ from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.random_blocks import random_blocks
-from medusa_core.models.token_table import HeldTable, TokenTable
+from medusa_core.models.token_table import DenseTable, StoredTable, TokenTable
 from medusa_core.models.weights import embedding_device
 
 _SCALE = 0.02
@@ -46,19 +45,22 @@ class RandomWeights:
             torch.ones(shape, dtype=self._precision.compute, device=self._precision.device)
         )
 
-    def embedding(self) -> Tensor:
-        """Random token embeddings, on the device that their format names."""
-        shape = (self._config.vocab_size, self._config.hidden_size)
-        if self._formats.embedding_on_disk:
-            return torch.empty(shape, dtype=self._precision.compute, device="meta")
-        table = self.matrix(*shape)
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Random embeddings; of those that stay in the model's files, few rows are made."""
         dtype = DTYPES[self._formats.embedding.compute[0]]
-        return self._counted(table.to(embedding_device(self._formats, self._precision), dtype))
-
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        """Random per-layer embeddings, of which few rows are stored."""
+        if name == EMBEDDING and not self._formats.embedding_on_disk:
+            table = self.matrix(rows, columns)
+            device = embedding_device(self._formats, self._precision)
+            return DenseTable(self._counted(table.to(device, dtype)))
+        drawn = self.matrix(max(1, _DRAWN // columns), columns).to("cpu", dtype)
+        made = StoredTable(
+            lambda token_ids: torch.tensor([token % len(drawn) for token in token_ids]),
+            lambda places, _: drawn.index_select(0, places),
+            *((rows, columns), dtype),
+        )
         self.num_parameters += rows * columns
-        return _FewRows(self.matrix(max(1, _DRAWN // columns), columns).cpu())
+        self.nbytes += made.nbytes
+        return made
 
     def linear(self, part: LinearSpec) -> QuantLinear:
         """A random linear layer in its planned format."""
@@ -74,10 +76,10 @@ class RandomWeights:
         self.nbytes += layer.nbytes
         return layer
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """A random output projection, or the embeddings if they are tied."""
         if self._formats.shares_embedding(self._config.tie_embeddings):
-            return make_linear(embedding)
+            return make_linear(embedding.matrix())
         spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
         weight = self._quantized(spec, part.rows, part.columns)
         layer = spec.build(weight, part.rows, None, self._precision.compute)
@@ -106,15 +108,3 @@ class RandomWeights:
         self.num_parameters += tensor.numel()
         self.nbytes += tensor.nbytes
         return tensor
-
-
-class _FewRows(HeldTable):
-    """A table of few rows that the tokens of a large vocabulary share."""
-
-    def __init__(self, stored: Tensor) -> None:
-        super().__init__(stored)
-        self._num_rows = len(stored)
-
-    def rows(self, token_ids: Sequence[int]) -> Tensor:
-        """Look up rows, by token ids modulo the number of stored ones."""
-        return super().rows([token % self._num_rows for token in token_ids])

@@ -1,23 +1,28 @@
-"""Embedding tables on the host, of which a forward pass reads a few rows: in memory or on disk.
+"""Embedding tables, of which a forward pass reads a few rows: dense ones, and stored ones.
 
-Rows on disk are read when they are needed; the operating system caches frequent ones.
+A stored table reads rows of the model's file, or its blocks in memory, and decodes them. It keeps
+the last ones decoded: drafts repeat tokens, and a disk may be slow.
 """
 
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.i18n import tr
+from medusa_core.models.blocks.sizes import num_kept_rows
 
-# Decodes rows: uint8 [n, bytes] → [n, columns]
-Decode = Callable[[Tensor], Tensor]
+# Decodes rows: uint8 [n, bytes], and a floating-point dtype → [n, columns] of that dtype
+Decode = Callable[[Tensor, torch.dtype], Tensor]
+ReadRows = Callable[[Sequence[int]], Tensor]
 
 
 class StoredRows(NamedTuple):
@@ -37,49 +42,148 @@ class StoredRows(NamedTuple):
     decode: Decode
 
 
-class TokenTable(Protocol):
-    """An embedding table on the host.
+class FoundRows(NamedTuple):
+    """Embeddings of some tokens, until the table is asked for others.
 
     Attributes:
-        nbytes: Bytes in main memory.
+        vectors: Contiguous rows, maybe of more tokens. [any, columns]
+        indices: Row of each token.
     """
 
+    vectors: Tensor
+    indices: Sequence[int]
+
+
+class TokenTable(ABC):
+    """An embedding table.
+
+    Attributes:
+        shape: Its rows and columns.
+        dtype: Dtype of decoded rows.
+        device: Device of decoded rows.
+        nbytes: Bytes in memory.
+    """
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    device: torch.device
     nbytes: int
 
-    def rows(self, token_ids: Sequence[int]) -> Tensor:
-        """Look up rows, in a floating-point dtype. [n] → [n, columns]"""
-
-
-class HeldTable:
-    """A table in main memory; see `TokenTable`."""
-
-    def __init__(self, stored: Tensor, decode: Decode | None = None) -> None:
-        """Wrap a matrix.
-
-        Args:
-            stored: Numbers [rows, columns], or encoded rows, uint8 [rows, bytes].
-            decode: Decodes rows; None for numbers.
-        """
-        self._stored = stored
-        self._decode = decode
-        self.nbytes = stored.nbytes
-
-    def rows(self, token_ids: Sequence[int]) -> Tensor:
-        """Look up rows in memory and dequantize them."""
-        found = self._stored.index_select(0, torch.tensor(token_ids))
-        return found if self._decode is None else self._decode(found)
-
-
-class FileTable:
-    """A table on disk; see `TokenTable`."""
-
-    nbytes = 0
-
-    def __init__(self, stored: StoredRows) -> None:
-        """Open the file; replacing it later has no effect on the table.
+    @abstractmethod
+    def find(self, token_ids: Sequence[int]) -> FoundRows:
+        """Look up rows for the compiled step, which reads them by an address.
 
         Raises:
-            CheckpointError: The file can't be opened.
+            CheckpointError: Their file can't be read.
+        """
+
+    @abstractmethod
+    def rows(self, token_ids: Tensor) -> Tensor:
+        """Look up rows. int64 [n], on any device → [n, columns]
+
+        Raises:
+            CheckpointError: Their file can't be read.
+        """
+
+    @abstractmethod
+    def matrix(self) -> Tensor:
+        """Return the whole table, for training. [rows, columns]
+
+        Raises:
+            CheckpointError: Its file can't be read.
+        """
+
+
+class DenseTable(TokenTable):
+    """A table of numbers; see `TokenTable`."""
+
+    def __init__(self, vectors: Tensor) -> None:
+        """Wrap a matrix. [rows, columns]"""
+        self._vectors = vectors
+        self.shape = (vectors.shape[0], vectors.shape[1])
+        self.dtype, self.device, self.nbytes = vectors.dtype, vectors.device, vectors.nbytes
+
+    def find(self, token_ids: Sequence[int]) -> FoundRows:
+        """Return the whole table, whose rows are in the order of token ids."""
+        return FoundRows(self._vectors, token_ids)
+
+    def rows(self, token_ids: Tensor) -> Tensor:
+        """Copy rows."""
+        return self._vectors.index_select(0, token_ids.to(self.device))
+
+    def matrix(self) -> Tensor:
+        """Return the table itself."""
+        return self._vectors
+
+
+class StoredTable(TokenTable):
+    """A table of stored rows, decoded on the CPU; see `TokenTable`."""
+
+    device = torch.device("cpu")
+
+    def __init__(
+        self,
+        read: ReadRows,
+        decode: Decode,
+        shape: tuple[int, int],
+        dtype: torch.dtype,
+        stored_bytes: int = 0,
+    ) -> None:
+        """Keep no rows yet.
+
+        Args:
+            read: Reads stored rows. → uint8 [n, bytes of a row]
+            decode: Decodes them.
+            shape: Rows and columns of the table.
+            dtype: Dtype of decoded rows.
+            stored_bytes: Bytes of stored rows in memory.
+        """
+        self._read, self._decode = read, decode
+        self.shape, self.dtype = shape, dtype
+        self._kept = torch.empty(num_kept_rows(*shape, dtype.itemsize), shape[1], dtype=dtype)
+        self._index_of: dict[int, int] = {}  # of kept rows
+        self.nbytes = stored_bytes + self._kept.nbytes
+
+    def find(self, token_ids: Sequence[int]) -> FoundRows:
+        """Decode rows that aren't kept; if there is no room for them, forget all others."""
+        index_of = self._index_of
+        missing = [token for token in dict.fromkeys(token_ids) if token not in index_of]
+        if len(index_of) + len(missing) > len(self._kept):
+            index_of.clear()
+            missing = list(dict.fromkeys(token_ids))
+        if len(missing) > len(self._kept):
+            own = dict(zip(missing, count()))
+            return FoundRows(self._decoded(missing), [own[token] for token in token_ids])
+        if missing:
+            first = len(index_of)
+            self._kept[first : first + len(missing)] = self._decoded(missing)
+            index_of.update(zip(missing, count(first)))
+        return FoundRows(self._kept, [index_of[token] for token in token_ids])
+
+    def rows(self, token_ids: Tensor) -> Tensor:
+        """Look up rows, and copy them."""
+        vectors, indices = self.find(token_ids.tolist())
+        return vectors.index_select(0, torch.tensor(indices, dtype=torch.int64))
+
+    def matrix(self) -> Tensor:
+        """Decode all rows."""
+        return self._decoded(range(self.shape[0]))
+
+    def _decoded(self, token_ids: Sequence[int]) -> Tensor:
+        """Read and decode rows."""
+        if token_ids and not 0 <= min(token_ids) <= max(token_ids) < self.shape[0]:
+            raise IndexError(f"there are no rows {token_ids} in a table of {self.shape[0]}")
+        return self._decode(self._read(token_ids), self.dtype)
+
+
+class FileRows:
+    """Reads rows of a file, which stays open: replacing it later has no effect."""
+
+    def __init__(self, stored: StoredRows) -> None:
+        """Open the file.
+
+        Raises:
+            CheckpointError: It can't be opened.
         """
         self._stored = stored
         try:
@@ -88,31 +192,36 @@ class FileTable:
             raise _unreadable(stored.path, error) from error
         weakref.finalize(self, self._file.close)
 
-    def rows(self, token_ids: Sequence[int]) -> Tensor:
-        """Read each distinct row from the file and dequantize it."""
+    def __call__(self, token_ids: Sequence[int]) -> Tensor:
+        """Read rows; consecutive ones at once. → uint8 [n, bytes of a row]
+
+        Raises:
+            CheckpointError: The file can't be read, or has become shorter.
+        """
         stored = self._stored
-        index_of = {token: index for index, token in enumerate(dict.fromkeys(token_ids))}
-        buffer = torch.empty(len(index_of), stored.row_bytes, dtype=torch.uint8)
-        view = buffer.numpy()
+        buffer = torch.empty(len(token_ids), stored.row_bytes, dtype=torch.uint8)
+        view, first = buffer.view(-1).numpy().data, 0
         try:
-            for token, index in index_of.items():
-                self._file.seek(stored.start + token * stored.row_bytes)
-                self._fill(view[index].data)
+            for end in range(1, 1 + len(token_ids)):
+                if end < len(token_ids) and token_ids[end] == token_ids[end - 1] + 1:
+                    continue
+                self._file.seek(stored.start + token_ids[first] * stored.row_bytes)
+                self._fill(view[first * stored.row_bytes : end * stored.row_bytes])
+                first = end
         except OSError as error:
             raise _unreadable(stored.path, error) from error
-        numbers = stored.decode(buffer)
-        return numbers.index_select(0, torch.tensor([index_of[token] for token in token_ids]))
+        return buffer
 
-    def _fill(self, row: memoryview) -> None:
-        """Read one whole row."""
+    def _fill(self, rows: memoryview) -> None:
+        """Read whole rows."""
         done = 0
-        while done < len(row):
-            if not (count := self._file.readinto(row[done:])):
+        while done < len(rows):
+            if not (num_bytes := self._file.readinto(rows[done:])):
                 raise CheckpointError(
                     tr("{0} has become shorter.", self._stored.path.name),
                     "Download the file again.",
                 )
-            done += count
+            done += num_bytes
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointError:

@@ -30,7 +30,7 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.row_order import gather_rows
 from medusa_core.models.stored import StoredSpec, stored_as
-from medusa_core.models.token_table import FileTable, HeldTable, TokenTable
+from medusa_core.models.token_table import DenseTable, FileRows, StoredTable, TokenTable
 
 Keep = Callable[[str, Tensor], None]
 AfterPart = Callable[[int], None]
@@ -53,20 +53,13 @@ class Weights(Protocol):
     def named(self, name: str, *shape: int) -> Tensor:
         """Read a tensor by its full name, in the compute dtype."""
 
-    def embedding(self) -> Tensor:
-        """Read the token embedding. [vocabulary, hidden]
-
-        If it stays on disk, return a tensor on torch's `meta` device, which has shape and dtype
-        alone; rows are then read through `token_table`.
-        """
-
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
         """Open an embedding table where the formats keep it."""
 
     def linear(self, part: LinearSpec) -> QuantLinear:
         """Read a linear layer of a block."""
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """Read the LM head, which may share the token embedding."""
 
 
@@ -103,7 +96,7 @@ class WeightReader(ABC):
         self.num_parameters = 0
         self.nbytes = 0
 
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
         """Open an embedding table on disk, in main memory or on the device."""
         table = read_table(self._checkpoint, name, (rows, columns), self._formats, self._precision)
         self._count(table.nbytes, rows * columns)
@@ -115,10 +108,10 @@ class WeightReader(ABC):
         formats = self._formats
         return self._layer(part, formats.dense if formats.keeps_blocks else formats.linears)
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """Read the LM head, or share the memory of a tied token embedding."""
         if self._formats.shares_embedding(self._config.tie_embeddings):
-            return make_linear(embedding)
+            return make_linear(embedding.matrix())
         num_parameters = self.num_parameters
         layer = self._layer(part, self._formats.lm_head)
         if self._config.tie_embeddings:
@@ -193,20 +186,14 @@ class CheckpointWeights(WeightReader):
         """Read an unquantized tensor."""
         return self._counted(self._tensor(name, shape), name)
 
-    def embedding(self) -> Tensor:
-        """Read the token embedding; only its shape if it stays on disk."""
-        config, formats = self._config, self._formats
-        shape = (config.vocab_size, config.hidden_size)
-        dtype = DTYPES[formats.embedding.compute[0]]
-        if formats.embedding_on_disk:
-            return torch.empty(shape, dtype=dtype, device="meta")
-        table = self._checkpoint.tensor(f"{EMBEDDING}.weight", shape, dtype)
-        table = _to_device(
-            table, embedding_device(formats, self._precision), tr("the token vectors")
-        )
-        return self._counted(table, EMBEDDING)
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Open an embedding table, and pass token embeddings in memory to the cache writer."""
+        table = super().token_table(name, rows, columns)
+        if name == EMBEDDING and not self._formats.embedding_on_disk:
+            self._keep(name, table.matrix())
+        return table
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """Read the LM head; a missing tensor raises before the others are read."""
         is_shared = self._formats.shares_embedding(self._config.tie_embeddings)
         if not is_shared and f"{part.pieces[0].name}.weight" not in self._checkpoint.names:
@@ -315,24 +302,31 @@ def read_table(
     shape: tuple[int, int],
     formats: PartFormats,
     precision: Precision,
-) -> Tensor | TokenTable:
+) -> TokenTable:
     """Open an embedding table: on disk, in main memory or on the device, as the formats say.
 
     Raises:
         CheckpointError: It is missing, of another shape, or can't be read.
         OutOfMemoryError: The device has too little memory.
     """
-    tensor = f"{name}.weight"
-    if name == EMBEDDING or formats.per_layer == "disk":
-        return FileTable(checkpoint.stored_rows(tensor, shape))
-    dtype = DTYPES[formats.embedding.compute[0]]
-    if formats.per_layer == "device":
-        table = checkpoint.tensor(tensor, shape, dtype)
-        return _to_device(table, precision.device, tr("the per-layer embeddings"))
-    stored = checkpoint.stored_rows(tensor, shape)
-    if checkpoint.dtype(tensor) not in BLOCK_SIZES:
-        return HeldTable(checkpoint.tensor(tensor, shape, dtype))
-    return HeldTable(checkpoint.raw(tensor).view(shape[0], -1), stored.decode)
+    tensor, dtype = f"{name}.weight", DTYPES[formats.embedding.compute[0]]
+    if formats.embedding_on_disk if name == EMBEDDING else formats.per_layer == "disk":
+        stored = checkpoint.stored_rows(tensor, shape)
+        return StoredTable(FileRows(stored), stored.decode, shape, dtype)
+    if name == EMBEDDING:
+        device, part = embedding_device(formats, precision), tr("the token vectors")
+    elif formats.per_layer == "ram" and checkpoint.dtype(tensor) in BLOCK_SIZES:
+        blocks = checkpoint.raw(tensor).view(shape[0], -1)
+        decode = checkpoint.stored_rows(tensor, shape).decode
+        return StoredTable(
+            lambda token_ids: blocks.index_select(0, torch.tensor(token_ids)),
+            *(decode, shape, dtype, blocks.nbytes),
+        )
+    else:
+        is_here = formats.per_layer == "device"
+        device = precision.device if is_here else torch.device("cpu")
+        part = tr("the per-layer embeddings")
+    return DenseTable(_to_device(checkpoint.tensor(tensor, shape, dtype), device, part))
 
 
 def no_memory(part: str) -> OutOfMemoryError:

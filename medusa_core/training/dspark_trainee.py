@@ -71,7 +71,7 @@ class DSparkTrainee(DeepTrainee):
         """
         sizes = target.config
         super().__init__(target, config, token_ids, taps_of(sizes.num_layers))
-        matrix, vectors = projection_matrix(target), target.shared_weights.embedding
+        matrix, vectors = projection_matrix(target), target.shared_weights.embedding.matrix()
         kept = self._kept
         form = DSparkSizes(
             num_taps=len(self._taps),

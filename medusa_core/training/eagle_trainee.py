@@ -53,7 +53,7 @@ class EagleTrainee(DeepTrainee):
         lm_head = matrix[kept.to(matrix.device)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            vectors = target.shared_weights.embedding
+            vectors = target.shared_weights.embedding.matrix()
             module = EagleModule(layer, len(self._taps), vectors, lm_head)
         self.module: EagleModule = module.to(self._device)
         self._num_steps = max(2, config.num_heads)

@@ -21,6 +21,7 @@ from medusa_core.models.quant.layout import (
     LinearLayout,
     QuantLinear,
 )
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import CheckpointWeights
 
 # Adapter of a linear layer: [n, in] → [n, out]
@@ -130,11 +131,11 @@ class FrozenWeights(CheckpointWeights):
         self._tied = config.tie_embeddings
         self._kinds, self._dtype, self._added_to = formats, dtype, added_to
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """Read the LM head; a tied one stays unquantized."""
         if not self._kinds.shares_embedding(self._tied):
             return super().lm_head(part, embedding)
-        return self._frozen(part, self._kinds.dense, {"weight": embedding}, None)
+        return self._frozen(part, self._kinds.dense, {"weight": embedding.matrix()}, None)
 
     def _built(
         self, part: LinearSpec, spec: QuantSpec, tensors: dict[str, Tensor], bias: Tensor | None

@@ -16,6 +16,7 @@ import psutil
 from medusa_core.errors import TrainingError
 from medusa_core.loading.memory.budget import RUNTIME_BYTES
 from medusa_core.loading.target import Target
+from medusa_core.models.token_table import DenseTable
 from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.training.answers import OwnAnswer, own_answers
 from medusa_core.training.documents import EncodedDocument
@@ -154,8 +155,9 @@ def peak_bytes(
     """
     plan, module = target.plan, trainee.module
     held = [*module.parameters(), *module.buffers()]
-    shared_weights = target.shared_weights.embedding.data_ptr()
-    in_module = sum(one.nbytes for one in held if one.data_ptr() != shared_weights)
+    table = target.shared_weights.embedding
+    shared = table.matrix().data_ptr() if isinstance(table, DenseTable) else 0
+    in_module = sum(one.nbytes for one in held if one.data_ptr() != shared)
     is_cpu = target.precision.device.type == "cpu"
     base = base_bytes if is_cpu else RUNTIME_BYTES
     caches = plan.kv_bytes

@@ -153,7 +153,7 @@ class HydraTrainee:
             token_ids: Draft vocabulary; None for all tokens.
         """
         sizes, device = target.config, target.precision.device
-        vectors = target.shared_weights.embedding
+        vectors = target.shared_weights.embedding.matrix()
         # States after the final norm have about the norm of a vector of ones.
         size = float(vectors[:4096].float().pow(2).mean().sqrt())
         matrix = projection_matrix(target)

@@ -50,12 +50,12 @@ class MedusaTrainee:
             own_lm_head=config.kind == "medusa",
             reads_root=config.kind == "rooted",
         )
-        vectors = target.shared_weights.embedding
-        # States after the final norm have about the norm of a vector of ones.
-        size = float(vectors[:4096].float().pow(2).mean().sqrt())
-        scale = 1.0 / max(size, 1e-6) if form.reads_root else 1.0
-        if not form.reads_root:
-            vectors = vectors[:0]
+        table = target.shared_weights.embedding
+        vectors, scale = torch.empty(0, table.shape[1], dtype=table.dtype), 1.0
+        if form.reads_root:
+            vectors = table.matrix()
+            # States after the final norm have about the norm of a vector of ones.
+            scale = 1.0 / max(float(vectors[:4096].float().pow(2).mean().sqrt()), 1e-6)
         self.batch = config.batch
         self._bf16 = trains_in_bf16(target.precision.device.type)
         matrix = projection_matrix(target)

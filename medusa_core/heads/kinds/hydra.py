@@ -204,8 +204,7 @@ def _shared_projection(
     if sizes.projection == "one":
         return read("lm_head.weight")
     assert token_map is not None  # by `_sizes_of`
-    rows = shared_weights.embedding[token_map.to(shared_weights.embedding.device)]
-    return rows.to(precision.device, precision.compute)
+    return shared_weights.embedding.rows(token_map).to(precision.device, precision.compute)
 
 
 def _read_head(

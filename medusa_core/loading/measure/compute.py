@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from medusa_core.loading.measure.timing import best_seconds, runs_per_s
 from medusa_core.loading.memory.plan import cache_itemsize
@@ -19,6 +18,7 @@ from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.random_weights import RandomWeights
+from medusa_core.models.token_table import DenseTable, TokenTable
 from medusa_core.runtime.backends.attention import choose_attention
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.quantized import QuantizedCache
@@ -213,13 +213,9 @@ def one_layer_config(config: ModelConfig) -> ModelConfig:
 class _SampleWeights(RandomWeights):
     """Random weights whose tables have one row."""
 
-    def embedding(self) -> Tensor:
-        """Token embeddings of a vocabulary of one token."""
-        return self.named("", 1, self._config.hidden_size)
-
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor:
-        """Per-layer embeddings of a vocabulary of one token."""
-        return self.named(name, 1, columns)
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Embeddings of a vocabulary of one token."""
+        return DenseTable(self.named(name, 1, columns))
 
 
 def _cpu_cache_rate(config: ModelConfig, precision: Precision, tokens: int, itemsize: int) -> float:

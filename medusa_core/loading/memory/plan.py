@@ -24,6 +24,7 @@ from medusa_core.models.blocks.sizes import (
     block_tensors,
     kinds_of_blocks,
     lm_head_spec,
+    num_kept_rows,
     per_layer_tensors,
 )
 from medusa_core.models.blocks.spec import BlockTensors
@@ -170,7 +171,7 @@ def default_plan(plan_for: Callable[[int], MemoryPlan], config: ModelConfig) -> 
 def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of embedding tables that stay in host memory beside a card."""
     tokens = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
-    is_on_host = formats.per_layer == "ram" and formats.device != "cpu"
+    is_on_host = formats.per_layer != "device" and formats.device != "cpu"
     return tokens + (per_layer_table_bytes(config, formats) if is_on_host else 0)
 
 
@@ -250,20 +251,30 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the token embeddings in memory."""
+    shape = (config.vocab_size, config.hidden_size)
     if formats.embedding_on_disk:
-        return 0
-    return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
+        return _kept_rows_bytes(*shape, formats)
+    return formats.embedding.nbytes(*shape, formats.device)
+
+
+def _kept_rows_bytes(rows: int, columns: int, formats: PartFormats) -> int:
+    """Bytes of the decoded rows that an embedding table keeps."""
+    row = formats.embedding.nbytes(1, columns, formats.device)
+    return row * num_kept_rows(rows, columns, row // columns)
 
 
 def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the table of per-layer embeddings in memory; 0 if it stays in its file."""
+    """Bytes of the table of per-layer embeddings in memory."""
     of = config.per_layer_embeddings
-    if of is None or formats.per_layer == "disk":
+    if of is None:
         return 0
     columns = config.num_layers * of.width
+    kept = _kept_rows_bytes(of.vocab_size, columns, formats)
+    if formats.per_layer == "disk":
+        return kept
     kind = config.stored_type(f"{PER_LAYER_TABLE}.weight")
     if kind and formats.per_layer == "ram":
-        return of.vocab_size * BLOCK_SIZES[kind].row_bytes(columns)
+        return of.vocab_size * BLOCK_SIZES[kind].row_bytes(columns) + kept
     return formats.embedding.nbytes(of.vocab_size, columns, formats.device)
 
 

@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,10 +192,8 @@ class Checkpoint:
         entry = self._entry(name)
         dtype = torch_dtype(name, entry)
         check_floating(name, dtype)
-        row_bytes = shape[1] * dtype.itemsize
-        return StoredRows(
-            self._file_of[name], entry.start, shape[0], row_bytes, lambda rows: rows.view(dtype)
-        )
+        row_bytes, decode = shape[1] * dtype.itemsize, partial(as_numbers, dtype)
+        return StoredRows(self._file_of[name], entry.start, shape[0], row_bytes, decode)
 
     def integers(self, name: str) -> Tensor:
         """Read an integer tensor, as int64.
@@ -306,6 +305,11 @@ def torch_dtype(name: str, entry: TensorEntry) -> torch.dtype:
             "Choose the unquantized version of this model.",
         )
     return DTYPES[entry.dtype]
+
+
+def as_numbers(dtype: torch.dtype, rows: Tensor, wanted: torch.dtype) -> Tensor:
+    """Convert the bytes of rows of a dtype to numbers of another one."""
+    return rows.view(dtype).to(wanted)
 
 
 def check_floating(name: str, dtype: torch.dtype) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from medusa_core.models.checkpoints.checkpoint import (
     BlockRows,
     Checkpoint,
     EachPiece,
+    as_numbers,
     check_floating,
     missing_tensor,
     read_bytes,
@@ -121,7 +123,7 @@ class GgufCheckpoint(Checkpoint):
         else:
             dtype = _DTYPES[tensor.kind]
             check_floating(name, dtype)
-            decode = lambda rows: rows.view(dtype)  # noqa: E731
+            decode = partial(as_numbers, dtype)
         row_bytes = tensor.nbytes // shape[0]
         return StoredRows(tensor.path, tensor.start, shape[0], row_bytes, decode)
 

@@ -61,7 +61,8 @@ class PartFormats:
         attended: Number of cached rows whose values attention reads, those of the largest weights;
             0 for all.
         per_layer: Where per-layer embeddings are kept: `disk`, `ram` or `device`.
-        embedding_on_disk: Whether rows of the token embedding are read from the model's file.
+        embedding_on_disk: Whether rows of the token embedding are read from the model's files, as
+            on a CPU: a pass needs few of them.
     """
 
     compute: str
@@ -149,7 +150,7 @@ def resolve_formats(
         # Any 16-bit format becomes that of the compute dtype: it has the same size and no casts.
         return dense if spec.is_dense and spec.bits == dense.bits else spec
 
-    lm_head = part(wanted.lm_head, dense)
+    lm_head, packs = part(wanted.lm_head, dense), compute in hardware.packs
     packed = {compute, *embedding.compute} <= {*hardware.packs}
     is_read = wanted.cache != "q4" and not wanted.attended  # by the compiled step
     compiles = is_read and hardware.compiles and packed and linears.compiled and lm_head.compiled
@@ -161,7 +162,9 @@ def resolve_formats(
         embedding=embedding,
         heads=part(wanted.heads, _heads_format(linears, compute, compiles, hardware.device)),
         embedding_in_ram=wanted.embedding_in_ram and hardware.device != "cpu",
-        packs=compute in hardware.packs,
+        # An LM head that isn't packed may share its memory.
+        embedding_on_disk=hardware.device == "cpu" and (packs or lm_head is not embedding),
+        packs=packs,
         compiles=compiles,
         cache=cache_dtype(compute, hardware.device, hardware.multiplies_halves),
         keeps_blocks=keeps_blocks,

@@ -148,7 +148,7 @@ def _with_bits(low: Tensor, high: Tensor) -> Tensor:
 
 def _words(stored: Tensor, first: int, stop: int, dtype: torch.dtype) -> Tensor:
     """Read bytes of every block as integers. [rows, blocks, words]"""
-    return stored[..., first:stop].contiguous().view(dtype)
+    return stored[..., first:stop].clone(memory_format=torch.contiguous_format).view(dtype)
 
 
 def _scale_and_signs(words: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec, TensorKind
+from medusa_core.models.token_table import DenseTable, TokenTable
 from medusa_core.models.weights import AfterPart, WeightReader, embedding_device
 from medusa_core.system.files.safetensors_header import read_metadata
 
@@ -60,9 +61,11 @@ class QuantizedWeights(WeightReader):
         """Read an unquantized tensor by its name in the engine."""
         return self._tensor(name, self._precision.device)
 
-    def embedding(self) -> Tensor:
-        """Read the token embedding. [vocabulary, hidden]"""
-        return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Open an embedding table; the cache has token embeddings that are kept in memory."""
+        if name != EMBEDDING or self._formats.embedding_on_disk:
+            return super().token_table(name, rows, columns)
+        return DenseTable(self._tensor(name, embedding_device(self._formats, self._precision)))
 
     def _quantized(
         self, part: LinearSpec, wanted: QuantSpec
@@ -114,7 +117,8 @@ def _check(cached: Checkpoint, config: ModelConfig, formats: PartFormats) -> Non
                     list(shape),
                 )
             )
-    if extra := cached.names - expected.keys():
+    # Earlier versions kept token embeddings that are read from the model's files now.
+    if extra := cached.names - expected.keys() - {EMBEDDING}:
         raise CheckpointError(
             tr("The kept model holds {0}, which it has no place for.", min(extra))
         )
@@ -124,6 +128,8 @@ def _tensor_kinds(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[s
     """Yield name, dtype and shape of every tensor that the cached file must have."""
     for tensor in unquantized_tensors(config):
         is_embedding = tensor.name == EMBEDDING
+        if is_embedding and formats.embedding_on_disk:
+            continue
         dtype = formats.embedding.compute[0] if is_embedding else formats.compute
         yield tensor.name, (dtype, tensor.shape)
     wanted = [(part, formats.linears) for part in linear_parts(config)]

@@ -23,6 +23,7 @@ from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.quietly import quietly
 from medusa_core.models.through_transformers.sizes import body_of, cache_argument, sizes_of
+from medusa_core.models.token_table import DenseTable
 
 _HARMLESS = ("rotary_emb.inv_freq", "medusa_head", "mtp_layers", ".masked_bias", ".attn.bias")
 
@@ -35,7 +36,7 @@ class TransformersModel:
         body: The model without its LM head.
         layers: Blocks of the body; empty if they can't be found.
         cache_argument: Name of the body's argument for the KV cache.
-        embedding: Token embedding. [vocabulary, hidden]
+        embedding: Token embeddings.
         lm_head: LM head, which draft heads may share.
         num_parameters: Number of parameters; tied ones are counted once.
         nbytes: Bytes of parameters and buffers.
@@ -47,7 +48,7 @@ class TransformersModel:
         self.body: Any = body_of(model)
         self.layers: tuple[nn.Module, ...] = _blocks_of(self.body, config.num_layers)
         self.cache_argument = cache_argument(self.body, config.model_type)
-        self.embedding: Tensor = model.get_input_embeddings().weight.detach()
+        self.embedding = DenseTable(model.get_input_embeddings().weight.detach())
         projection: Any = model.get_output_embeddings()
         self.lm_head: QuantLinear = DenseLinear(projection.weight.detach(), _detached(projection))
         self.num_parameters = sizes_of(config).num_parameters

@@ -26,7 +26,7 @@ from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear, linears_of
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.token_table import TokenTable
+from medusa_core.models.token_table import DenseTable, TokenTable
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.backends.activation import active_of
 from medusa_core.runtime.backends.attention import choose_attention
@@ -49,14 +49,13 @@ class PerLayerInputs:
     """Embeddings of a token that each layer has of its own (Gemma 3n and 4).
 
     Attributes:
-        table: Embeddings of the token itself: on the device [vocabulary, layers · width], or read
-            on the host.
+        table: Embeddings of the token itself. [vocabulary, layers · width]
         projection: Projection of the input of the first layer. → [layers · width]
         norm: Norm of each layer's part of that projection.
         width: Width of one layer's embedding.
     """
 
-    table: Tensor | TokenTable
+    table: TokenTable
     projection: QuantLinear
     norm: RmsNorm
     width: int
@@ -69,8 +68,7 @@ class Decoder:
         config: Configuration of the model.
         blocks: Its blocks.
         ropes: Rotary embeddings; a block names one by its index.
-        embedding: Token embeddings; on torch's device `meta` if they stay in their file.
-            [vocabulary, hidden]
+        embedding: Token embeddings.
         lm_head: Output projection; Medusa heads may share it.
         final_norm: Norm before the output projection and the heads.
         per_layer: Per-layer embeddings, or None.
@@ -105,10 +103,7 @@ class Decoder:
                 "Leave out --sparse-attention.",
             )
         self.config = config
-        self.embedding = weights.embedding()
-        self._token_table: Tensor | TokenTable | None = None
-        if self.embedding.is_meta:
-            self._token_table = weights.token_table(EMBEDDING, *self.embedding.shape)
+        self.embedding = weights.token_table(EMBEDDING, config.vocab_size, config.hidden_size)
         self.blocks = load_blocks(config, weights, precision, host)
         self.per_layer = _read_per_layer(config, weights)
         self.final_norm = read_norm(config, weights, FINAL_NORM)
@@ -132,11 +127,11 @@ class Decoder:
     @property
     def embeds_here(self) -> bool:
         """Whether the token embeddings are on the model's device."""
-        return self.embedding.device == self._device
+        return self._is_here(self.embedding)
 
     def embed(self, token_ids: Tensor) -> Tensor:
         """Embed tokens where `embeds_here`. [n] → [n, hidden]"""
-        return self._scaled(self.embedding.index_select(0, token_ids).to(self._compute))
+        return self._scaled(self.embedding.rows(token_ids).to(self._compute))
 
     def offloaded_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
         """Look up embeddings that are in the computer's memory or in a file.
@@ -148,22 +143,13 @@ class Decoder:
         Raises:
             CheckpointError: Their file can't be read.
         """
-        stored = self.stored_vectors(token_ids)
-        vectors = None if stored is None else self._scaled(stored.to(self._compute))
+        ids = torch.tensor(token_ids)
+        vectors = None if self.embeds_here else self.embed(ids)
         table = self._host_table
         if table is None:
             return vectors
-        of_layers = table.rows(token_ids).to(self._compute)
+        of_layers = table.rows(ids).to(self._compute)
         return of_layers if vectors is None else torch.cat([vectors, of_layers], dim=1)
-
-    def stored_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
-        """Look up token embeddings off the device, in the dtype that they are stored in."""
-        if self.embeds_here:
-            return None
-        table = self._token_table
-        if table is None or isinstance(table, Tensor):
-            return self.embedding.index_select(0, torch.tensor(token_ids))
-        return table.rows(token_ids).to(self.embedding.dtype)
 
     @property
     def looked_up_width(self) -> int:
@@ -262,16 +248,16 @@ class Decoder:
     def _host_table(self) -> TokenTable | None:
         """Table of per-layer embeddings if it is read on the host."""
         own = self.per_layer
-        return None if own is None or isinstance(own.table, Tensor) else own.table
+        return None if own is None or self._is_here(own.table) else own.table
+
+    def _is_here(self, table: TokenTable) -> bool:
+        """Whether a table is a tensor on the model's device."""
+        return isinstance(table, DenseTable) and table.device == self._device
 
     def _of_layers(self, token_ids: Tensor) -> Tensor:
         """Per-layer embeddings of tokens. [n] → [n, layers · width]"""
         assert self.per_layer is not None
-        table = self.per_layer.table
-        if isinstance(table, Tensor):
-            return table.index_select(0, token_ids).to(self._compute)
-        found = table.rows(token_ids.tolist())
-        return found.to(token_ids.device, self._compute)
+        return self.per_layer.table.rows(token_ids).to(token_ids.device, self._compute)
 
     def _per_layer_inputs(self, own: PerLayerInputs, x: Tensor, of_layers: Tensor) -> Tensor:
         """Combine per-layer embeddings with the input of the first layer. [n, layers, width]"""

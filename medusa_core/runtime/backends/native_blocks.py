@@ -51,10 +51,12 @@ from medusa_core.system.native.structs import (
     DecoderStruct,
     ExpertsStruct,
     HeadNormStruct,
+    HeadsStruct,
     LinearStruct,
     MlpShapeStruct,
     NormsStruct,
     ParallelExpertsStruct,
+    PathHeadStruct,
     RecurrenceStruct,
     RopeStruct,
 )
@@ -77,10 +79,6 @@ class DescribedLayers(Protocol):
     @property
     def ropes(self) -> Sequence[Rope]:
         """Rotary embeddings."""
-
-    @property
-    def embedding(self) -> Tensor:
-        """Token embeddings."""
 
     @property
     def final_norm(self) -> RmsNorm:
@@ -128,8 +126,6 @@ class NativeDecoder:
         self.struct = DecoderStruct(
             blocks=addressof(self._blocks),
             final_norm=self._floats(model.final_norm.weight),
-            embedding=model.embedding.data_ptr(),
-            embedding_is_bf16=model.embedding.dtype == torch.bfloat16,
             num_layers=config.num_layers,
             hidden_size=config.hidden_size,
             activation=_activation_struct(config.activation),
@@ -194,11 +190,6 @@ class NativeDecoder:
         set_input(struct, entering)
         return struct
 
-    def embed_from(self, embedding: Tensor) -> None:
-        """Replace the embedding table from the next pass on. [any, hidden]"""
-        self.struct.embedding = embedding.data_ptr()
-        self.struct.embedding_is_bf16 = embedding.dtype == torch.bfloat16
-
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Return the number of floats of scratch memory for a pass."""
         floats: int = self.library.pass_scratch(
@@ -207,7 +198,7 @@ class NativeDecoder:
         return floats
 
     def layer(self, index: int) -> DecoderStruct:
-        """Return a decoder of one layer, with the embedding table and the final norm."""
+        """Return a decoder of one layer, with the final norm."""
         one = DecoderStruct.from_buffer_copy(self.struct)
         one.blocks, one.num_layers = addressof(self._blocks[index]), 1
         return one
@@ -532,9 +523,15 @@ class NativeExperts:
         return self._kept[-1].data_ptr()
 
 
+def set_embedding(struct: DecoderStruct | HeadsStruct | PathHeadStruct, vectors: Tensor) -> None:
+    """Set the embedding table of the next call. float32 or bfloat16 [any, hidden]"""
+    struct.embedding = vectors.data_ptr()
+    struct.embedding_is_bf16 = vectors.dtype == torch.bfloat16
+
+
 def set_input(struct: DecoderStruct, entering: Tensor) -> None:
     """Replace a decoder's embedding table by its input rows. float32 [..., hidden]"""
-    struct.embedding, struct.embedding_is_bf16 = entering.data_ptr(), False
+    set_embedding(struct, entering)
     struct.embedding_multiplier, struct.per_layer_projection = 1.0, None
 
 

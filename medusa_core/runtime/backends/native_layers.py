@@ -59,14 +59,12 @@ class HeadLayers:
         config: Their sizes.
         blocks: The layers.
         ropes: Rotary embeddings; a layer names one by its index.
-        embedding: Any table of the layers' width; input rows take its place.
         final_norm: Norm after the last layer.
     """
 
     config: ModelConfig
     blocks: Sequence[Block]
     ropes: Sequence[Rope]
-    embedding: Tensor
     final_norm: RmsNorm
     per_layer: None = None
 

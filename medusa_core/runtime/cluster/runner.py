@@ -234,13 +234,11 @@ class ClusterRunner(Runner):
 
     def _embed(self, token_ids: Sequence[int]) -> Tensor:
         """Compute the input of the first layer. [n, hidden]"""
-        model, offloaded = self._model, self._model.offloaded_vectors(token_ids)
-        if offloaded is not None:
-            return offloaded
-        ids = torch.tensor(token_ids, device=model.embedding.device)
+        model, ids = self._model, torch.tensor(token_ids)
         if isinstance(self.ends, NativeRunner):  # keeps embeddings in float32, as on one machine
-            return model.embedding.index_select(0, ids).to(self.hidden_dtype)
-        return model.embed(ids)
+            return model.embedding.rows(ids).to(self.hidden_dtype)
+        offloaded = model.offloaded_vectors(token_ids)
+        return model.embed(ids) if offloaded is None else offloaded
 
     def _committed(self, kv: RemoteCache) -> Tensor:
         """Read a cache's committed rows from the stages, restoring lost ones."""

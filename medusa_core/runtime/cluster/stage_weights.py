@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from medusa_core.models.blocks.sizes import EMBEDDING
 from medusa_core.models.blocks.tensors import LinearSpec
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
@@ -15,7 +16,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.token_table import TokenTable
+from medusa_core.models.token_table import DenseTable, TokenTable
 from medusa_core.models.weights import CheckpointWeights, Weights
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.cluster.layer_range import (
@@ -63,12 +64,10 @@ class StageWeights:
         """Read a tensor of one of the stage's layers."""
         return self._weights.named(self._in_target(name), *shape)
 
-    def embedding(self) -> Tensor:
-        """An empty embedding table: a stage gets hidden states."""
-        return torch.empty(0, self._config.hidden_size)
-
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        """Read per-layer embeddings."""
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Open the table of per-layer embeddings; a stage gets hidden states, not tokens."""
+        if name == EMBEDDING:
+            return DenseTable(torch.empty(0, columns))
         return self._weights.token_table(name, rows, columns)
 
     def linear(self, part: LinearSpec) -> QuantLinear:
@@ -76,7 +75,7 @@ class StageWeights:
         pieces = tuple(replace(piece, name=self._in_target(piece.name)) for piece in part.pieces)
         return self._weights.linear(replace(part, name=self._in_target(part.name), pieces=pieces))
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """An output projection of zeros, which is never used."""
         return make_linear(torch.zeros(_LEAST_OUTPUTS, self._config.hidden_size))
 

@@ -195,15 +195,11 @@ class OffloadedWeights:
         """Read a tensor from the checkpoint."""
         return self._inner.named(name, *shape)
 
-    def embedding(self) -> Tensor:
-        """Read the token embeddings from the checkpoint."""
-        return self._inner.embedding()
-
-    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        """Read per-layer embeddings from the checkpoint."""
+    def token_table(self, name: str, rows: int, columns: int) -> TokenTable:
+        """Open an embedding table of the checkpoint."""
         return self._inner.token_table(name, rows, columns)
 
-    def lm_head(self, part: LinearSpec, embedding: Tensor) -> QuantLinear:
+    def lm_head(self, part: LinearSpec, embedding: TokenTable) -> QuantLinear:
         """Read the output projection from the checkpoint."""
         return self._inner.lm_head(part, embedding)
 

@@ -18,10 +18,12 @@ from torch import Tensor
 from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.token_table import DenseTable
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.backends.native_blocks import (
     NativeDecoder,
     native_decoder,
+    set_embedding,
 )
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.panel_cache import PanelCache
@@ -158,9 +160,8 @@ class NativeRunner(Runner):
         return torch.cat([last[:, :size], states[:, size:-size], last[:, size:]], dim=1)
 
     def embed_from(self, vectors: Tensor) -> None:
-        """Replace the embedding table in the library, too; see `Runner.embed_from`."""
-        self._model.embedding = vectors  # keeps them alive for the library
-        self._native.embed_from(vectors)
+        """Replace the embedding table; see `Runner.embed_from`."""
+        self._model.embedding = DenseTable(vectors)
 
     def logits(self, states: Tensor) -> Tensor:
         """Compute logits in the library; see `Runner.logits`."""
@@ -218,7 +219,13 @@ class NativeRunner(Runner):
         self._allocate_scratch(at_once, max(part.kv.capacity for part in parts))
         if per_layer is None:
             per_layer = self._per_layer_inputs(token_ids)
-        ids = (ctypes.c_int64 * count)(*token_ids)
+        decoder = self._native.struct if some is None else some.decoder
+        if some is None or not some.first:
+            vectors, indices = self._model.embedding.find(token_ids)
+            set_embedding(decoder, vectors)
+        else:
+            indices = token_ids
+        ids = (ctypes.c_int64 * count)(*indices)
         taps = (ctypes.c_int32 * len(tapped))(*tapped)
         pass_struct = self._pass
         pass_struct.sequences, pass_struct.num_sequences = addressof(sequences), len(parts)
@@ -232,7 +239,7 @@ class NativeRunner(Runner):
         rows = range(count) if wanted is None else wanted
         if some is None:
             return self._run(pass_struct, caches, rows, pool)
-        return self._run_through(some.decoder, pass_struct, caches, rows, pool)
+        return self._run_through(decoder, pass_struct, caches, rows, pool)
 
     def _per_layer_inputs(self, token_ids: Sequence[int]) -> Tensor | None:
         """Look up per-layer embeddings, as in Gemma 4; None without such. [n, layers · width]"""

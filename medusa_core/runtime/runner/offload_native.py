@@ -25,7 +25,6 @@ from medusa_core.system import compute_threads
 from medusa_core.system.native.pool import Pool
 from medusa_core.system.native.structs import (
     CacheStruct,
-    DecoderStruct,
     PassStruct,
     SequenceStruct,
 )
@@ -101,8 +100,9 @@ class OffloadNativeRunner(TieredRunner, NativeRunner):
         if index:
             part.input = self.tiers.activations.get(number, torch.device("cpu"))
             set_input(self._layers[index], part.input)
-        elif self._model.embedding.is_meta:
-            part.look_up(self._model, self._layers[index])
+        else:
+            self._layers[0].embedding = self._native.struct.embedding
+            self._layers[0].embedding_is_bf16 = self._native.struct.embedding_is_bf16
 
     def _compute(self, index: int, part: _BatchPass, x: Tensor, pool: Pool) -> None:
         """Compute a layer for a batch into `x`. [rows, _NUM_OUTPUTS, hidden]"""
@@ -184,20 +184,6 @@ class _BatchPass:
         self._struct.taps, self._struct.num_taps = addressof(self._both_ends), 2
         self._sequences = (SequenceStruct * len(self._caches))()
         self._of_layer: list[ctypes.Array[CacheStruct]] = []
-
-    def look_up(self, model: Decoder, layer: DecoderStruct) -> None:
-        """Read embeddings of the batch's tokens from the model's file, for the first layer.
-
-        Raises:
-            CheckpointError: The file can't be read.
-        """
-        ids = (ctypes.c_int64 * self.batch.num_rows).from_address(self._struct.token_ids)
-        vectors = model.stored_vectors(list(ids))
-        assert vectors is not None  # the table is in the file
-        self.input = vectors
-        layer.embedding = vectors.data_ptr()
-        layer.embedding_is_bf16 = vectors.dtype == torch.bfloat16
-        self._struct.token_ids = addressof(self._ids)
 
     @property
     def first_wanted(self) -> int:

@@ -14,6 +14,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.combined_linear import AdaptedLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear, share_threads
+from medusa_core.models.token_table import DenseTable
 from medusa_core.runtime.backends.block import host_mlps
 from medusa_core.runtime.backends.caches import RowTree, SequenceRows
 from medusa_core.runtime.backends.decoder import Decoder
@@ -124,7 +125,7 @@ class ResidentRunner(Runner):
 
     def embed_from(self, vectors: Tensor) -> None:
         """Replace the embedding table; see `Runner.embed_from`."""
-        self._model.embedding = vectors
+        self._model.embedding = DenseTable(vectors)
 
     def logits(self, states: Tensor) -> Tensor:
         """Compute logits by the LM head; see `Runner.logits`."""

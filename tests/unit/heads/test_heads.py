@@ -20,6 +20,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, LoadOptions, TokenSource
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.token_table import DenseTable
 from medusa_core.runtime.tree.shape import TreeShape
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.medusa import (
@@ -115,7 +116,7 @@ def test_rooted_heads_read_the_roots_embedding_in_their_first_layer(
     eye = torch.eye(GROUPED.hidden_size, dtype=hidden.dtype)
     own = tiny.runner._model.lm_head(eye).T if heads.projection is None else heads.projection
     for root_id in (0, 7, 311):
-        root = tiny.runner._model.embedding[root_id].double()
+        root = tiny.runner._model.embedding.matrix()[root_id].double()
         expected = []
         for head in heads.heads:
             state, beside = hidden.double(), [root]
@@ -346,8 +347,8 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
 
 def test_a_shared_projection_is_the_targets_lm_head(tiny: Target) -> None:
     weight = torch.randn(11, 4)
-    hidden = torch.randn(4)
-    heads = MedusaHeads([HeadWeights((), None)], SharedWeights(make_linear(weight), 11, weight))
+    hidden, table = torch.randn(4), DenseTable(weight)
+    heads = MedusaHeads([HeadWeights((), None)], SharedWeights(make_linear(weight), 11, table))
     assert heads.num_heads == 1
     torch.testing.assert_close(heads.logits(hidden, 0, 1)[0], weight @ hidden)
     torch.testing.assert_close(heads._shared(hidden.unsqueeze(0))[0], weight @ hidden)

@@ -141,7 +141,7 @@ class Slowly:
 
 def slowly(trainee: DSparkTrainee, target: Target, folder: Path) -> Slowly:
     trainee.write(folder, "some")
-    return Slowly(folder, target.shared_weights.embedding, trainee.module.lm_head)
+    return Slowly(folder, target.shared_weights.embedding.matrix(), trainee.module.lm_head)
 
 
 def texts_in(shard: Shard) -> list[tuple[Tensor, list[int], list[bool]]]:

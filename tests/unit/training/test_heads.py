@@ -162,7 +162,7 @@ def test_heads_of_any_target_learn_its_answers(
 
 def new_heads(target: Target, form: MedusaSizes) -> HeadsModule:
     return HeadsModule(
-        form, projection_matrix(target), target.shared_weights.embedding, root_scale=8.0
+        form, projection_matrix(target), target.shared_weights.embedding.matrix(), root_scale=8.0
     )
 
 

@@ -78,7 +78,7 @@ def new_heads(target: Target, form: MedusaSizes, positions: Positions) -> HeadsM
         form: of the heads.
         positions: of the training; roots are made as large as their states.
     """
-    vectors = target.shared_weights.embedding
+    vectors = target.shared_weights.embedding.matrix()
     scale = float(_size(positions.hidden) / _size(vectors)) if form.reads_root else 1.0
     return HeadsModule(form, projection_matrix(target), vectors, scale).to(target.precision.device)
 

@@ -426,15 +426,15 @@ def test_the_plan_says_where_layers_are_and_what_steps_take(
     requested = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
     assert main([*requested, "--json"]) == 0
     reported = json.loads(capsys.readouterr().out)
-    assert reported["tiers"].count("device") == 2
-    assert reported["tiers"].count("disk") == 30
+    assert reported["tiers"].count("device") == 4
+    assert reported["tiers"].count("disk") == 28
     assert reported["step_s"]["1"] == pytest.approx(reported["offloaded_bytes"] / 1e9)
     assert reported["step_s"]["16"] == reported["step_s"]["1"]  # the disk is what takes so long
     assert reported["offload_is_worth_it"]
     assert main(requested) == 0
     text = capsys.readouterr().out
-    assert "2 of 32 layers here, 0.21 GiB: 8, 24" in text
-    assert "30 of 32 layers on the disk" in text
+    assert "4 of 32 layers here, 0.42 GiB: 4, 12, 20, 28" in text
+    assert "28 of 32 layers on the disk" in text
     assert "the only way" in text
 
 

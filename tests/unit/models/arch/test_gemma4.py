@@ -31,7 +31,7 @@ from medusa_core.models.config import parse_config
 from medusa_core.models.layer_shapes import KvShape, SharedRows
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import resolve_formats
-from medusa_core.models.token_table import FileTable, HeldTable
+from medusa_core.models.token_table import DenseTable, StoredTable
 from medusa_core.runtime.backends.decoder import Decoder
 from medusa_core.runtime.kv.size import row_bytes
 from medusa_core.runtime.runner.native import NativeRunner
@@ -84,9 +84,9 @@ def test_the_place_of_per_layer_embeddings_changes_no_logit(
     assert isinstance(model, Decoder)
     assert model.per_layer is not None
     table = model.per_layer.table
-    assert isinstance(table, FileTable if place in ("", "disk") else HeldTable)
+    assert isinstance(table, StoredTable if place in ("", "disk") else DenseTable)
     in_memory = per_layer_table_bytes(target.config, target.formats)
-    assert in_memory == (0 if place in ("", "disk") else 320 * 6 * 8 * 8)
+    assert in_memory == table.nbytes == 320 * 6 * 8 * 8, "from disk, as many rows are kept"
     assert target.weights_bytes <= target.plan.weights_bytes
 
 
@@ -99,10 +99,9 @@ def test_a_card_plans_per_layer_embeddings_where_they_are(folder: Path) -> None:
         plan = plan_memory(config, HeadsShape(), formats, budget, 256)
         return plan.weights_bytes, plan.ram_bytes
 
-    weights, _ = planned("disk")
-    table = 320 * 6 * 8 * 2
-    assert planned("disk") == planned("")
-    assert planned("ram") == (weights, table)
+    weights, table = planned("disk")
+    assert table == 320 * 6 * 8 * 2
+    assert planned("disk") == planned("") == planned("ram")
     assert planned("device") == (weights + table, 0)
 
 
@@ -128,9 +127,11 @@ def test_embedding_tables_of_a_gguf_file_stay_block_quantized(kind: str, tmp_pat
     path = convert(tmp_path, tmp_path / "x.gguf", kind)
     on_disk, in_ram = (loaded(path, "float32", per_layer=place) for place in ("disk", "ram"))
     assert our_logits(on_disk.runner, IDS).equal(our_logits(in_ram.runner, IDS))
-    row = 7 * 32 * 4 if kind == "f32" else 7 * 34
-    assert per_layer_table_bytes(in_ram.config, in_ram.formats) == 320 * row
-    assert in_ram.weights_bytes - on_disk.weights_bytes == 320 * row
+    stored = 0 if kind == "f32" else 320 * 7 * 34
+    kept = per_layer_table_bytes(on_disk.config, on_disk.formats)
+    assert kept == 320 * 7 * 32 * 4
+    assert per_layer_table_bytes(in_ram.config, in_ram.formats) == stored + kept
+    assert in_ram.weights_bytes - on_disk.weights_bytes == stored
 
 
 def test_a_file_with_too_many_kv_sharing_layers_is_refused(tmp_path: Path) -> None:
