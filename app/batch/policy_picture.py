@@ -11,6 +11,7 @@ from app.batch.policy_words import WHAT, placed_label, schedule_words, share_wor
 from app.batch.share_bar import Share, ShareBar
 from app.theme.appearance import Appearance
 from app.theme.tiers import tier_colour
+from app.widgets.plain_label import plain_label
 from medusa_core.messages import BlockBytes, Policy
 
 
@@ -31,9 +32,7 @@ class PolicyPicture(QWidget):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setColumnStretch(1, 1)
         self._rows = {name: self._row(name, 2 * place) for place, name in enumerate(WHAT)}
-        self._block_label = QLabel()
-        self._block_label.setTextFormat(Qt.TextFormat.PlainText)
-        self._block_label.setWordWrap(True)
+        self._block_label = plain_label()
         self._grid.addWidget(self._block_label, 2 * len(WHAT), 0, 1, 2)
         self.setAccessibleName(self.tr("Where everything lies"))
         self.restyle()

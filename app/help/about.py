@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
+from app.widgets.plain_label import plain_label
 from medusa_core.api import component_licences, component_versions, licences_file
 
 NOTICE_TITLE = "Built with Llama"
@@ -110,10 +111,7 @@ def _lines(name: str, parts: dict[str, str]) -> QPlainTextEdit:
 
 
 def _label(text: str, name: str = "") -> QLabel:
-    label = QLabel(text)
-    label.setObjectName(name)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
+    label = plain_label(text, name)
     label.setTextInteractionFlags(
         Qt.TextInteractionFlag.TextSelectableByMouse
         | Qt.TextInteractionFlag.TextSelectableByKeyboard

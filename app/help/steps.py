@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFormLayout,
@@ -28,6 +28,7 @@ from app.models.suggestion import (
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
+from app.widgets.plain_label import plain_label
 from app.widgets.sizes import on_disk
 from app.widgets.table import RowTable
 from medusa_core.api import Budget, Library, PairOffer
@@ -51,10 +52,7 @@ class WelcomeStep(QWidget):
         heading.setObjectName("heroTitle")
         self.column.addWidget(heading)
         for paragraph in words.split("\n"):
-            label = QLabel(paragraph)
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            self.column.addWidget(label)
+            self.column.addWidget(plain_label(paragraph))
 
 
 class WhatStep(WelcomeStep):

@@ -22,9 +22,9 @@ from app.i18n.engine_texts import error_text
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.compare_side import Side
-from app.insight.note import note
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
+from app.widgets.plain_label import plain_label
 from medusa_core.messages import (
     AUTO_GROWTH,
     AnswerStarted,
@@ -229,7 +229,7 @@ class CompareDialog(QDialog):
         column_.addLayout(top)
         column_.addLayout(grid, 1)
         column_.addWidget(self._verdict)
-        column_.addWidget(note(QCoreApplication.translate("Insight", HELP)))
+        column_.addWidget(plain_label(QCoreApplication.translate("Insight", HELP), "insightNote"))
 
 
 def _without_drafts(settings: GenerateSettings) -> GenerateSettings:

@@ -12,10 +12,10 @@ from app.engine.bridge import OnEvents, Request
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.agreement import NOTHING, Agreement, agreement, describe_agreement
 from app.insight.equilibrium_table import ROWS, EquilibriumTable
-from app.insight.note import note
 from app.insight.verifications import Verifications
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
+from app.widgets.plain_label import plain_label
 from medusa_core.messages import ChatMessage, Event, Failed, Verified, Verify
 
 HELP = QT_TRANSLATE_NOOP(
@@ -206,7 +206,9 @@ class EquilibriumPanel(QWidget):
         self._column.addLayout(row)
         self._column.addWidget(self.table)
         self._column.addWidget(self._note)
-        self._column.addWidget(note(QCoreApplication.translate("Insight", HELP)))
+        self._column.addWidget(
+            plain_label(QCoreApplication.translate("Insight", HELP), "insightNote")
+        )
         self._column.addStretch(1)
 
     def _connect(self) -> None:

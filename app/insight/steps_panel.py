@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 from app.chat.strip.acceptance import MEANING as RATES_MEANING
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.note import note
 from app.insight.plots import Plot, TimePlot
 from app.insight.step_parts import PARTS
 from app.insight.steps_facts import describe_answer, describe_step, memory_of
@@ -21,6 +20,7 @@ from app.insight.timeline import Timeline
 from app.insight.transport import Transport, is_led_by_keys
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
+from app.widgets.plain_label import plain_label
 from medusa_core.loading.state import ModelStatus
 from medusa_core.messages import Calibrated, ModelLoaded, StepTrace
 
@@ -103,7 +103,7 @@ class StepsPanel(QWidget):
             QCoreApplication.translate("Insight", COSTS_MEANING),
         )
         self._over_time = (self._tokens, self._times, self._speed, self._memory)
-        self.facts = note()
+        self.facts = plain_label(name="insightNote")
         self.facts.setToolTip(QCoreApplication.translate("Insight", FACTS_MEANING))
         self._costs_drawn: object = None
         self._announced: StepTrace | None = None  # what was read aloud last

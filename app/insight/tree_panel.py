@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import NodeState, TreeLayout, layout_of_plan, layout_of_step
-from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
 from app.insight.token_card import as_text, card_of
@@ -29,6 +28,7 @@ from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
+from app.widgets.plain_label import plain_label
 from medusa_core.messages import Calibrated, Planned, StepTrace
 
 STEP, PLAN = 0, 1
@@ -89,14 +89,14 @@ class TreePanel(QWidget):
         self._bars = QStackedWidget()
         self._pictures = QStackedWidget()
         self._help = (
-            note(QCoreApplication.translate("Insight", STEP_HELP)),
-            note(QCoreApplication.translate("Insight", PLAN_HELP)),
+            plain_label(QCoreApplication.translate("Insight", STEP_HELP), "insightNote"),
+            plain_label(QCoreApplication.translate("Insight", PLAN_HELP), "insightNote"),
         )
         # Both words are there, one behind the other, and take the same room: a layout that changes
         # with an answer's first step would slow that answer.
         self._words = QStackedWidget()
         self.legends = (TreeLegend(step_samples, appearance), TreeLegend(plan_samples, appearance))
-        self._note = note()
+        self._note = plain_label(name="insightNote")
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(LIVE_MS)

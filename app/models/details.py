@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -32,6 +31,7 @@ from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.choices import NUM_CHARS, ChoiceBox
 from app.widgets.offload_words import cpu_plan_words, offload_plan_words
+from app.widgets.plain_label import plain_label
 from app.widgets.sizes import (
     FIT_WORDS,
     gib,
@@ -101,8 +101,8 @@ class Details(QWidget):
             self._take_answer, lambda why: self.forecast_label.setText(why), self
         )
         self.bar = MemoryBar(appearance)
-        self._title = _label("", "modelName")
-        self._note = _label("", "notice")
+        self._title = plain_label("", "modelName")
+        self._note = plain_label("", "notice")
         self.quant_box, self.context_box = _box(self.tr("Weight format")), _box(self.tr("Context"))
         self.cache_box = _box(self.tr("KV cache"))
         self.cache_box.setToolTip(
@@ -133,8 +133,8 @@ class Details(QWidget):
                 "tokens is almost free."
             )
         )
-        self.verdict_label = _label("", "verdict")
-        self.forecast_label = _label("", "notice")
+        self.verdict_label = plain_label("", "verdict")
+        self.forecast_label = plain_label("", "notice")
         self.shorten_button = QPushButton()
         self.action_button = QPushButton(action)
         self.action_button.setObjectName("primaryButton")
@@ -415,14 +415,6 @@ class Details(QWidget):
         if self.context_box.findData(longest) < 0:
             self.context_box.addItem(self.tr("{0:,} tokens").format(Number(longest)), longest)
         self.context_box.setCurrentIndex(self.context_box.findData(longest))
-
-
-def _label(text: str, name: str) -> QLabel:
-    label = QLabel(text)
-    label.setObjectName(name)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
 
 
 def _box(name: str) -> ChoiceBox:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -38,6 +38,7 @@ from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
+from app.widgets.plain_label import plain_label
 from app.widgets.search_edit import SearchEdit
 from app.widgets.sizes import (
     library_text,
@@ -114,10 +115,7 @@ class DiscoverTab(QWidget):
         self.details.head_row.addWidget(self.file_label)
         self.details.head_row.addWidget(self.file_box, 1)
         self.drafter_box = PublishedBox()
-        self.drafter_label = QLabel()
-        self.drafter_label.setObjectName("notice")
-        self.drafter_label.setWordWrap(True)
-        self.drafter_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.drafter_label = plain_label(name="notice")
         self.details.drafts_form.addRow(self.tr("Drafter"), self.drafter_box)
         self.details.drafts_form.addRow("", self.drafter_label)
         self.status_label = LiveLabel()

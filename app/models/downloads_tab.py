@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import engine_text
@@ -10,6 +10,7 @@ from app.i18n.numbers import Number
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.state.library import LibraryState
 from app.widgets.number_edit import DecimalBox
+from app.widgets.plain_label import plain_label
 from app.widgets.sizes import (
     duration,
     library_text,
@@ -55,10 +56,7 @@ class DownloadsTab(QWidget):
         self._library = library
         self._downloads = library.downloads
         self.table = RowTable(self.tr("Downloads"), [library_text(name) for name in COLUMNS])
-        self.reason_label = QLabel()
-        self.reason_label.setObjectName("notice")
-        self.reason_label.setWordWrap(True)
-        self.reason_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.reason_label = plain_label(name="notice")
         self.pause_button = QPushButton(self.tr("Pause"))
         self.cancel_button = QPushButton(self.tr("Cancel"))
         self.forget_button = QPushButton(self.tr("Remove from list"))

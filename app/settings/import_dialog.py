@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -16,6 +14,7 @@ from app.i18n.engine_texts import engine_text
 from app.settings.exchange import SettingsImport
 from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
+from app.widgets.plain_label import plain_label
 from app.widgets.table import RowTable
 from medusa_core.api import NOT_EXPORTED
 
@@ -40,7 +39,7 @@ class ImportSettingsDialog(QDialog):
         self.setObjectName("importSettings")
         self.setWindowTitle(self.tr("Import settings"))
         scale = appearance.scale
-        title = _label(
+        title = plain_label(
             self.tr("{0} changes this:").format(name)
             if planned.changes
             else self.tr("{0} changes nothing: all is as it is there.").format(name)
@@ -49,10 +48,10 @@ class ImportSettingsDialog(QDialog):
         self.table = RowTable(self.tr("Changes"), columns)
         self.table.show_rows([(one.label, one.before, one.after) for one in planned.changes])
         self.table.setVisible(bool(planned.changes))
-        self.left_out_label = _label("\n".join(planned.left_out), "notice")
+        self.left_out_label = plain_label("\n".join(planned.left_out), "notice")
         self.left_out_label.setVisible(bool(planned.left_out))
-        note = _label(engine_text(NOT_EXPORTED), "notice")
-        undo = _label(
+        note = plain_label(engine_text(NOT_EXPORTED), "notice")
+        undo = plain_label(
             self.tr("Your settings of now are saved first, so that you can take it back."), "notice"
         )
         undo.setVisible(bool(planned.changes))
@@ -75,11 +74,3 @@ class ImportSettingsDialog(QDialog):
         column.addLayout(buttons)
         close_by_key(self)
         self.resize(scale.px(46), scale.px(30 if planned.changes else 12))
-
-
-def _label(text: str, name: str = "") -> QLabel:
-    label = QLabel(text)
-    label.setObjectName(name)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label

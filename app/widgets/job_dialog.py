@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.widgets.closing import close_by_key
 from app.widgets.live_label import LiveLabel
+from app.widgets.plain_label import plain_label
 
 _LOOK_MS = 500
 
@@ -77,9 +78,7 @@ class JobDialog(QDialog):
         self.pause_button = QPushButton(self.tr("Pause"))
         self.cancel_button = QPushButton()
         self.again_button = QPushButton()
-        self._about_label = QLabel()
-        self._about_label.setWordWrap(True)
-        self._about_label.setTextFormat(Qt.TextFormat.PlainText)
+        self._about_label = plain_label()
         self._pages = QStackedWidget()
         self._had_focus = False  # the pause button, before it was disabled
         self._timer = QTimer(self)
