@@ -167,7 +167,7 @@ class JobDialog(QDialog):
         raise NotImplementedError
 
     def _begin(self) -> None:
-        """Start the job of the form."""
+        """Start a job with the settings of the form."""
         raise NotImplementedError
 
     def _pause_or_go_on(self) -> None:

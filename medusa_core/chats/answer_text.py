@@ -273,7 +273,10 @@ class AnswerText:
         self._seconds.append(step.step_s + (self._seconds[-1] if self._seconds else 0.0))
 
     def _release(self, num_visible_bytes: int) -> None:
-        """Make the first bytes of the answer visible; a tag that is a token comes whole."""
+        """Make the first bytes of the answer visible.
+
+        Tokens of reasoning tags are shown whole, others up to the byte.
+        """
         self._num_visible_bytes = max(self._num_visible_bytes, num_visible_bytes)
         while self._num_released < self.num_tokens:
             token = self._num_released
@@ -285,7 +288,7 @@ class AnswerText:
             self._show_until(self._ends[token], token, self._token_ids[token])
 
     def _release_partial(self) -> None:
-        """Make the visible part of a token visible within which a stop string may begin."""
+        """Show the first bytes of a token whose rest may be the start of a stop string."""
         token = self._num_released
         if token == self.num_tokens:
             return

@@ -340,7 +340,7 @@ def no_memory(part: str) -> OutOfMemoryError:
 
 
 def _to_device(tensor: Tensor, device: torch.device, part: str) -> Tensor:
-    """Move a tensor to a device; running out of memory names the part."""
+    """Move a tensor to a device; `OutOfMemoryError` names the part if there is no room."""
     try:
         return tensor.to(device)
     except torch.OutOfMemoryError as error:

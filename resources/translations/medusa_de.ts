@@ -12754,7 +12754,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Show the tools of {0}</source>
-        <translation>Werkzeuge von {0} einblenden</translation>
+        <translation>Werkzeuge von {0} anzeigen</translation>
     </message>
 </context>
 <context>

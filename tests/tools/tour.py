@@ -152,9 +152,9 @@ class Tour:
     """Drives the window as a user would.
 
     Args:
-        application: Built, not yet open.
-        folder: Where the pictures go.
-        themes: In which colours each screen is taken.
+        application: The application, before `open`.
+        folder: Folder for the pictures.
+        themes: Themes in which each screen is captured.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class FolderTexts:
 
     @property
     def array(self) -> SuffixArray:
-        """What has been read; it doesn't change, but is replaced after changes of the files."""
+        """Suffix array of the texts read so far; changed files give a new array."""
         return self._array
 
     def refresh(self) -> None:
@@ -84,7 +84,7 @@ class FolderTexts:
             self._thread.start()
 
     def wait(self) -> None:
-        """Wait until what was last begun has been read."""
+        """Wait for the thread that reads the files, if there is one."""
         if self._thread is not None:
             self._thread.join()
 

@@ -161,6 +161,6 @@ def scripted_settings(scripted: ScriptedHub, tmp_path: Path) -> HubSettings:
 @pytest.fixture
 def converts_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convert pickles without a process; tests/system/hub has tests of that one."""
-    from tests.support.hub.pickled import run_here
+    from tests.support.hub.pickled import run_in_process
 
-    monkeypatch.setattr("medusa_core.hub.convert.convert.run_job", run_here)
+    monkeypatch.setattr("medusa_core.hub.convert.convert.run_job", run_in_process)

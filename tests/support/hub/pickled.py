@@ -79,8 +79,8 @@ def run(path: Path, output: Path | None = None) -> Converted:
     return convert(find_source(path, output), is_consented=True, limits=LIMITS)
 
 
-class Here:
-    """The channel of a conversion in this process; see `run_here`."""
+class LocalChannel:
+    """Channel to the caller of a conversion that runs in this process."""
 
     def __init__(self, on_progress: Callable[[int, int], None]) -> None:
         self._on_progress = on_progress
@@ -92,16 +92,16 @@ class Here:
         return {"go": True}
 
 
-def run_here(
+def run_in_process(
     job: ConversionJob,
     time_s: float,
     on_progress: Callable[[int, int], None] | None,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Do what `run_job` does without a process, whose import of torch takes a second."""
+    """Replace `run_job`: convert in this process, since a new one takes a second to import torch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convert_worker, "limit_process", lambda *_: None)
-        convert_worker.run(job, Here(on_progress or (lambda *_: None)))  # type: ignore[arg-type]
+        convert_worker.run(job, LocalChannel(on_progress or (lambda *_: None)))  # type: ignore[arg-type]
 
 
 def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
