@@ -157,7 +157,7 @@ FAULTS = (
     ),
     Fault(
         "uneven-division",
-        "medusa_core/runtime/cluster/division.py",
+        "medusa_core/runtime/cluster/pipeline.py",
         "(counts[i] + 1) * powers[i].layer_s",
         "counts[i] * powers[i].layer_s",
         "a slow machine gets a layer before a fast one that would be done earlier",

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from medusa_core.errors import ClusterError, MedusaError, StageBusyError, StageLostError
 from medusa_core.i18n import tr
@@ -18,11 +18,6 @@ from medusa_core.messages import Move, MoveReason
 from medusa_core.runtime.cluster.connection import (
     Cluster,
     StageConnection,
-)
-from medusa_core.runtime.cluster.division import (
-    Power,
-    divide,
-    slowest_s,
 )
 from medusa_core.runtime.cluster.fingerprint import (
     check_formats,
@@ -39,6 +34,45 @@ from medusa_core.runtime.cluster.protocol import (
     StageOffer,
     StageSpeed,
 )
+
+
+class Power(NamedTuple):
+    """Speed and capacity of a machine.
+
+    Attributes:
+        layer_s: Seconds of a layer in a step.
+        most_layers: Layers that fit into its memory.
+    """
+
+    layer_s: float
+    most_layers: int
+
+
+def divide(num_layers: int, powers: Sequence[Power]) -> list[int] | None:
+    """Divide layers among machines.
+
+    Each layer goes to the machine that would finish it first, which is optimal for equal jobs.
+
+    Args:
+        num_layers: Number of layers.
+        powers: Speed and capacity of each machine.
+
+    Returns:
+        Number of layers of each machine; None if they don't fit into all memory.
+    """
+    counts = [0] * len(powers)
+    for _ in range(num_layers):
+        free = [i for i, power in enumerate(powers) if counts[i] < power.most_layers]
+        if not free:
+            return None
+        counts[min(free, key=lambda i: (counts[i] + 1) * powers[i].layer_s)] += 1
+    return counts
+
+
+def slowest_s(counts: Sequence[int], powers: Sequence[Power]) -> float:
+    """Return the seconds of the slowest machine in a step."""
+    return max(count * power.layer_s for count, power in zip(counts, powers, strict=True))
+
 
 log = logging.getLogger(__name__)
 

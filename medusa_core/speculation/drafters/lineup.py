@@ -8,11 +8,38 @@ from functools import cache
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, DrafterSpeed
 from medusa_core.speculation import drafters
-from medusa_core.speculation.drafters.combinations import combinations
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.grown import grown_spec
 from medusa_core.speculation.drafters.source import SourceSpec, source_registry
+from medusa_core.speculation.drafters.sources.heads_source import HINT
 from medusa_core.system.registry import Registry
+
+
+def combinations() -> tuple[DrafterSpec, ...]:
+    """The combinations; each uses those of its sources that serve a target, at least two."""
+    return (
+        grown_spec(
+            DrafterChoice(
+                "composite",
+                "All methods",
+                "All sources of drafts that this model has, together in one tree.",
+            ),
+            # Sources with riders can't be combined.
+            [spec.name for spec in source_registry().specs if not spec.rides],
+            preference=0,
+            hint=HINT,
+        ),
+        grown_spec(
+            DrafterChoice(
+                "phrases",
+                "Phrases and suffix tree",
+                "A table of what the model often says, and what followed the same words before.",
+            ),
+            ("phrases", "suffix"),
+            preference=20,
+        ),
+    )
+
 
 _SAME_SPEED = 0.97  # measurements can't tell closer speeds apart
 

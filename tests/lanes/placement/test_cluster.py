@@ -30,15 +30,15 @@ from medusa_core.messages import (
     StepDone,
 )
 from medusa_core.models.config import parse_config
-from medusa_core.runtime.cluster.division import (
-    Power,
-    divide,
-    slowest_s,
-)
 from medusa_core.runtime.cluster.layer_range import (
     LayerRange,
     can_be_divided,
     shares_of,
+)
+from medusa_core.runtime.cluster.pipeline import (
+    Power,
+    divide,
+    slowest_s,
 )
 from medusa_core.runtime.cluster.protocol import (
     CacheRequest,

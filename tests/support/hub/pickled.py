@@ -98,7 +98,7 @@ def run_in_process(
     on_progress: Callable[[int, int], None] | None,
     is_cancelled: Callable[[], bool],
 ) -> None:
-    """Replace `run_job`: convert in this process, since a new one takes a second to import torch."""
+    """Replace `run_job`: convert in this process, as a new one imports torch for a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convert_worker, "limit_process", lambda *_: None)
         convert_worker.run(job, LocalChannel(on_progress or (lambda *_: None)))  # type: ignore[arg-type]

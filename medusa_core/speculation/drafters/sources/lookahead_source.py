@@ -1,7 +1,7 @@
 """Source of lookahead decoding: n-grams that the target generates by Jacobi iteration.
 
 The riders of every step are the iteration's window (`lookahead_window`), which completes n-grams
-for a pool (`lookahead_pool`). N-grams that begin with the root are drafted. The pool starts with
+for a pool (`LookaheadPool`). N-grams that begin with the root are drafted. The pool starts with
 those of the prompt, and those of the answer are added.
 
 Unlike in the paper, n-grams with a common prefix share rows, drafts and columns of the window are
@@ -13,15 +13,12 @@ Source: lookahead decoding (Fu et al. 2024), sections 3.1 to 3.3.
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import RowBudget
-from medusa_core.speculation.drafters.lookahead_pool import (
-    LookaheadPool,
-    Tail,
-)
 from medusa_core.speculation.drafters.lookahead_window import LookaheadWindow
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -29,6 +26,52 @@ from medusa_core.speculation.drafters.source import (
     Paths,
     SourceSpec,
 )
+
+MAX_FIRSTS = 4096  # first tokens with n-grams; the least recently used are dropped
+
+Tail = tuple[int, ...]
+
+
+class LookaheadPool:
+    """N-grams by first token, a few of each, in least-recently-used order."""
+
+    def __init__(self, max_tails: int) -> None:
+        """Keep at most `max_tails` n-grams of each first token."""
+        self._max_tails = max_tails
+        self._tails: OrderedDict[int, OrderedDict[Tail, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tails.values()))
+
+    def add(self, ngram: Sequence[int], length: int) -> None:
+        """Add an n-gram.
+
+        Args:
+            ngram: Its tokens.
+            length: Number of decided tokens when it was found.
+        """
+        first, tail = ngram[0], tuple(ngram[1:])
+        tails = self._tails.setdefault(first, OrderedDict())
+        self._tails.move_to_end(first)
+        tails[tail] = min(length, tails.get(tail, length))
+        tails.move_to_end(tail)
+        if len(tails) > self._max_tails:
+            tails.popitem(last=False)
+        if len(self._tails) > MAX_FIRSTS:
+            self._tails.popitem(last=False)
+
+    def tails(self, first: int) -> list[Tail]:
+        """The n-grams of a first token without it, the latest first."""
+        return list(reversed(self._tails.get(first, ())))
+
+    def forget(self, length: int) -> None:
+        """Drop n-grams found after more than `length` decided tokens."""
+        for first, tails in list(self._tails.items()):
+            for tail in [tail for tail, found in tails.items() if found > length]:
+                del tails[tail]
+            if not tails:
+                del self._tails[first]
+
 
 NAME = "lookahead"
 _COLUMN_GAIN = 0.03  # tokens per step that a column yields at most, as measured

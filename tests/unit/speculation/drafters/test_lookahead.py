@@ -16,14 +16,12 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.drafters.lookahead_pool import (
-    MAX_FIRSTS,
-    LookaheadPool,
-)
 from medusa_core.speculation.drafters.lookahead_window import LookaheadWindow
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.lookahead_source import (
+    MAX_FIRSTS,
+    LookaheadPool,
     LookaheadSource,
     columns_in,
 )
