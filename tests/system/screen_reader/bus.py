@@ -143,14 +143,6 @@ class Node:
         """Give it the keyboard."""
         Atspi.Component.grab_focus(self.raw.get_component_iface())
 
-    def extents(self) -> tuple[int, int, int, int]:
-        """Position and size on the screen: x, y, width, height."""
-        face = self.raw.get_component_iface()
-        if face is None:
-            return (0, 0, 0, 0)
-        box = Atspi.Component.get_extents(face, Atspi.CoordType.SCREEN)
-        return (box.x, box.y, box.width, box.height)
-
     def walk(self, *, only_seen: bool = True) -> Iterator[Node]:
         """Yield the object and all descendants, in order."""
         yield self
