@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from medusa_core.i18n import tr
 from medusa_core.system.extras import TOOLS_EXTRA
 from medusa_core.system.key_store import KeyStore
 from medusa_core.tools.mcp.limits import Limits
+from medusa_core.tools.mcp.redaction import redact
 from medusa_core.tools.results import text_result
 from medusa_core.tools.secrets import with_secrets
 from medusa_core.tools.servers import ToolServer
@@ -34,8 +36,8 @@ log = logging.getLogger(__name__)
 
 _NOTIFY_S = 0.2  # a server that logs without end must not keep the window busy
 _MOST_REASON_CHARS = 300
-# They log each bad message with its traceback, as often as a server sends one.
-_SDK_LOGGERS = ("mcp", "client")
+# They log each bad message with its traceback, as often as a server sends one, and all headers.
+_SDK_LOGGERS = ("mcp", "client", "httpcore2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Connection:
         """
         self.server = server
         self.status = ConnectionStatus()
+        self._known = server  # with the values of secrets, once they were read
         self._store = store
         self._limits = limits
         self._on_change = on_change
@@ -95,11 +98,11 @@ class Connection:
         """Connect, and keep the connection until it fails or is cancelled."""
         try:
             TOOLS_EXTRA.need()
-            server = await asyncio.to_thread(with_secrets, self.server, self._store)
-            await self._connect(server)
-        except Exception as error:  # whatever a server does, it fails alone
-            log.info("the tool server %r failed", self.server.name, exc_info=True)
-            reason, hint = _reason_of(error)
+            self._known = await asyncio.to_thread(with_secrets, self.server, self._store)
+            await self._connect(self._known)
+        except Exception as error:  # noqa: BLE001 - whatever a server does, it fails alone
+            self._log_error(logging.INFO, error)
+            reason, hint = self._reason_of(error)
             self._set(ConnectionStatus(ServerState.FAILED, reason, hint))
 
     async def call(self, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
@@ -121,9 +124,9 @@ class Connection:
         except TimeoutError:
             seconds = time.monotonic() - start_s
             text = f"The tool didn't answer within {seconds:.0f} s and was stopped."
-        except Exception as error:  # of the protocol, or of the session that ends
-            log.debug("a call of %r failed", self.server.name, exc_info=True)
-            text = f"The call failed: {_reason_of(self._failure() or error)[0]}"
+        except Exception as error:  # noqa: BLE001 - of the protocol, or of the session that ends
+            self._log_error(logging.DEBUG, error)
+            text = f"The call failed: {self._reason_of(self._failure() or error)[0]}"
         return text_result(text, is_error=True, duration_s=time.monotonic() - start_s)
 
     async def _connect(self, server: ToolServer) -> None:
@@ -224,6 +227,24 @@ class Connection:
         """Return what ended the transport: it says more than the errors that follow from it."""
         return None if self._transport is None else self._transport.failure.error
 
+    def _log_error(self, level: int, error: BaseException) -> None:
+        """Log an error with its traceback, whose messages may hold an address."""
+        if log.isEnabledFor(level):
+            lines = redact("".join(traceback.format_exception(error)), self._known)
+            log.log(level, "the tool server %r: %s", self.server.name, lines)
+
+    def _reason_of(self, error: BaseException) -> tuple[str, str]:
+        """Return message and hint for the error of a connection or call."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, MedusaError):
+            return redact(error.message, self._known), error.hint
+        kind = type(error).__name__
+        text = redact(_short(error), self._known)
+        if kind == "ValidationError":
+            return tr("The server's answer doesn't follow the protocol: {0}", text), ""
+        return text or kind, ""
+
     def _set(self, status: ConnectionStatus) -> None:
         """Change the state."""
         if status != self.status:
@@ -233,7 +254,7 @@ class Connection:
     def _add_log(self, line: str) -> None:
         """Add a line to the log; `on_change` is called once for several lines."""
         with self._lock:
-            self._log.append(line)
+            self._log.append(redact(line, self._known))
         if not self._is_notifying:
             self._is_notifying = True
             asyncio.get_running_loop().call_later(_NOTIFY_S, self._tell_log)
@@ -255,18 +276,6 @@ async def _time_limit(time_s: float, reason: str) -> AsyncIterator[None]:
             yield
     except TimeoutError as error:
         raise ToolError(reason) from error
-
-
-def _reason_of(error: BaseException) -> tuple[str, str]:
-    """Return message and hint for the error of a connection or call."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, MedusaError):
-        return error.message, error.hint
-    kind = type(error).__name__
-    if kind == "ValidationError":
-        return tr("The server's answer doesn't follow the protocol: {0}", _short(error)), ""
-    return _short(error) or kind, ""
 
 
 def _short(error: BaseException) -> str:

@@ -18,7 +18,8 @@ from medusa_core.tools.tool import Tool
 
 log = logging.getLogger(__name__)
 
-_MARGIN_S = 2.0  # after the times in which programs must end
+_CLOSE_S = 2.0  # longest time in which a window closes; programs need half of it at most
+_LOOP_S = 0.2  # of it for the end of the event loop
 
 
 class Connections:
@@ -43,7 +44,6 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._end_s = 4 * limits.stop_s + _MARGIN_S
 
     def use(self, servers: Iterable[ToolServer]) -> None:
         """Connect the servers that are switched on, and end the connections with others."""
@@ -99,13 +99,19 @@ class Connections:
             call.finish_soon(text_result("The program ends.", is_error=True))
 
     def close(self) -> None:
-        """End all connections and the thread; waits for them in bounded time."""
+        """End all connections at once and the thread; waits for them for two seconds at most.
+
+        What a connection still waits for then ends with this program: its watcher ends a server's
+        program, and the thread is a daemon.
+        """
         with self._lock:
             thread, self._thread = self._thread, None
             self._connections, self._is_closed = {}, True
         if thread is not None and self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
-            thread.join(self._end_s + _MARGIN_S)
+            thread.join(_CLOSE_S)
+            if thread.is_alive():
+                log.warning("a tool server didn't end within %s s", _CLOSE_S)
 
     def _new(self, server: ToolServer) -> Connection:
         return Connection(server, self._store, self._limits, self._on_change)
@@ -163,7 +169,7 @@ class Connections:
         for name, task in self._tasks.items():
             self._cancel(name, task)
         if self._ending:
-            await asyncio.wait(self._ending, timeout=self._end_s)
+            await asyncio.wait(self._ending, timeout=_CLOSE_S - _LOOP_S)
         asyncio.get_running_loop().stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ from medusa_core.errors import ToolError
 from medusa_core.i18n import tr
 from medusa_core.system.loopback import is_loopback_url
 from medusa_core.tools.mcp.limits import Limits, OutputBudget
+from medusa_core.tools.mcp.redaction import redact_requests
 from medusa_core.tools.mcp.transport import CountedMessages, Failure, Transport
 from medusa_core.tools.servers import ToolServer
 
@@ -34,6 +36,7 @@ async def reach_address(
     """
     from mcp.client.streamable_http import streamable_http_client
 
+    logging.getLogger(httpx2.__name__).addFilter(redact_requests)
     budget, failure = OutputBudget(limits), Failure()
 
     async def check(response: httpx2.Response) -> None:

@@ -18,7 +18,7 @@ class Limits:
         start_s: Time until a server has listed its tools; npx and uvx download it first.
         call_s: Time of a call, unless the server's settings say otherwise.
         write_s: Time in which the server must read a message.
-        stop_s: Time to end by itself, then again after SIGTERM.
+        stop_s: Time to end by itself, then again after SIGTERM, before SIGKILL.
         relist_s: Shortest time between two lists of tools.
         line_bytes: Longest message.
         window_s: Time in which the following two are counted.
@@ -35,7 +35,7 @@ class Limits:
     start_s: float = 120.0
     call_s: float = 60.0
     write_s: float = 10.0
-    stop_s: float = 1.0
+    stop_s: float = 0.5
     relist_s: float = 1.0
     line_bytes: int = 8 << 20
     window_s: float = 60.0

@@ -1,6 +1,7 @@
 """Servers that are addresses: calls, secrets in headers, limits, and what is never reached."""
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,11 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(202, b"")
         elif behaviour == "key" and self.headers.get("Authorization") != "Bearer tea":
             self.answer(401, b"")
+        elif behaviour == "error":
+            text = f"no access with {self.path} and {self.headers['Authorization']}"
+            error = {"code": -32000, "message": text}
+            reply = {"jsonrpc": "2.0", "id": body["id"], "error": error}
+            self.answer(200, json.dumps(reply).encode())
         elif behaviour == "redirect":
             self.answer(307, b"", Location=self.server.elsewhere)
         elif behaviour == "zip" and method == "tools/list":
@@ -224,3 +230,29 @@ def test_an_address_without_a_server_is_named(tmp_path: Path) -> None:
         found = settled(toolbox, "tea")
         assert found.state is ServerState.FAILED
         assert "connect" in found.reason.lower()
+
+
+@pytest.mark.parametrize("behaviour", ["", "error", "page", "redirect", "closed"])
+def test_secrets_of_an_address_are_in_no_log_and_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, behaviour: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with serving(behaviour) as server:
+        server.elsewhere = f"{server.url}?key=s3cret%2Dquery"
+        address = server.url.replace("//", "//me:s3cret-user@")
+        tea = at(server, headers=(("Authorization", "Bearer s3cret-header"),))
+        tea = replace(tea, url=f"{address}?mode=long&key=s3cret%2Dquery")
+        if behaviour == "closed":
+            server.shutdown()
+            server.server_close()
+        with opened(tmp_path, tea) as toolbox:
+            found = settled(toolbox, "tea")
+            if behaviour == "":
+                assert result_of(toolbox, offered(toolbox, "tea/echo"), text="a").text == "tea"
+        assert (found.state is ServerState.READY) == (behaviour == "")
+    for text in (caplog.text, found.reason, found.hint, *found.log):
+        assert "s3cret" not in text
+    if behaviour == "":
+        assert f"{server.url}?mode=…&key=…" in caplog.text, "requests are logged"
+    if behaviour == "error":
+        assert found.reason == "no access with /mcp?mode=long&key=… and Basic …"

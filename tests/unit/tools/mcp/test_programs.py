@@ -255,6 +255,23 @@ def test_closing_ends_stubborn_programs_with_their_children(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_closing_waits_for_no_server_that_hangs(tmp_path: Path) -> None:
+    """Whatever time a server is given to end; its watcher ends it with this program."""
+    marker = tmp_path / "started"
+    stubborn = program("stubborn", "stubborn", env={"MARKER": str(marker)})
+    limits = replace(QUICK, stop_s=WAIT_S)
+    with opened(tmp_path / "config", stubborn, limits=limits) as toolbox:
+        offered(toolbox, "stubborn/echo")
+        started = [psutil.Process(pid) for pid in pids(marker)]
+        started += [child for one in started for child in one.children(recursive=True)]
+        start_s = time.monotonic()
+        toolbox.close()
+        assert time.monotonic() - start_s < WAIT_S / 2
+    for process in started:
+        process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_killed_program_leaves_no_server_behind(tmp_path: Path) -> None:
     marker = tmp_path / "started"
     with opened(tmp_path / "config") as toolbox:
