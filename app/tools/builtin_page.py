@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from app.i18n.engine_texts import engine_text, error_text
 from app.theme.appearance import Appearance
 from app.tools.window_tools import WindowTools
-from app.tools.words import builtin_label, builtin_reach
+from app.tools.words import builtin_words
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
 from medusa_core.errors import MedusaError
@@ -67,8 +67,8 @@ class BuiltinPage(QWidget):
         column.addWidget(intro)
         column.addWidget(self.note)
         for status in tools.toolbox.builtins():
-            reach = builtin_reach(status.builtin)
-            switch = QCheckBox(builtin_label(status.builtin))
+            label, reach = builtin_words(status.builtin)
+            switch = QCheckBox(label)
             explain(switch, reach)
             switch.clicked.connect(self._switcher(status.builtin.name))
             self.switches[status.builtin.name] = switch
@@ -93,7 +93,7 @@ class BuiltinPage(QWidget):
             name = status.builtin.name
             self.switches[name].setChecked(status.is_on)
             lack = engine_text(status.missing_setting) if status.is_on else ""
-            reach = builtin_reach(status.builtin)
+            _, reach = builtin_words(status.builtin)
             self._words[name].setText(f"{reach}\n{lack}".strip())
         web = self._tools.toolbox.web
         if web != self._web:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat_settings.tool_choice import ToolChoice, ToolOffer
+from app.tools.words import builtin_words
 from medusa_core.api import visible_text
 from medusa_core.errors import MedusaError
 
@@ -108,17 +109,20 @@ class WindowTools(QObject):
             self._show_toolbox(self._toolbox)
 
     def _show_toolbox(self, toolbox: Toolbox) -> None:
-        self._choice.offer(
-            [
-                ToolOffer(
-                    one.id, one.label, one.tool.description, one.tool.as_text, _server_name(one)
-                )
-                for one in toolbox.all_tools()
-            ]
-        )
+        builtins = {one.builtin.name: builtin_words(one.builtin) for one in toolbox.builtins()}
+        self._choice.offer([_offer(one, builtins) for one in toolbox.all_tools()])
         self.changed.emit()
 
 
-def _server_name(tool: OfferedTool) -> str:
-    """Return the name of a tool's server as its label has it; empty for a built-in tool."""
-    return "" if tool.server is None else " ".join(visible_text(tool.server.name).split())
+def _offer(tool: OfferedTool, builtins: Mapping[str, tuple[str, str]]) -> ToolOffer:
+    """Return a tool as conversations choose it.
+
+    Args:
+        tool: The tool.
+        builtins: Label and explanation of the built-in tools by name.
+    """
+    text = tool.tool.as_text
+    if tool.server is None:
+        return ToolOffer(tool.id, *builtins[tool.source.name], text)
+    server = " ".join(visible_text(tool.server.name).split())  # as the label has it
+    return ToolOffer(tool.id, tool.label, tool.tool.description, text, server)

@@ -43,16 +43,10 @@ _STATES = {
 }
 
 
-def builtin_label(tool: BuiltinTool) -> str:
-    """Return the name of a built-in tool."""
-    label, _ = _BUILTIN.get(tool.name, (tool.label, ""))
-    return translate("Tools", label)
-
-
-def builtin_reach(tool: BuiltinTool) -> str:
-    """Return what a built-in tool does and reaches."""
-    _, reach = _BUILTIN.get(tool.name, ("", tool.description))
-    return translate("Tools", reach)
+def builtin_words(tool: BuiltinTool) -> tuple[str, str]:
+    """Return the name of a built-in tool, and what it does and reaches."""
+    label, reach = _BUILTIN.get(tool.name, (tool.label, tool.description))
+    return translate("Tools", label), translate("Tools", reach)
 
 
 def state_word(state: ServerState) -> str:

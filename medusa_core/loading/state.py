@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from medusa_core.chats.conversation import new_id
+from medusa_core.i18n import tr
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import (
     Calibrate,
@@ -61,7 +62,7 @@ class ModelStatus:
     """
 
     phase: Phase = Phase.LOADING
-    text: str = "Loading the model"
+    text: str = tr("Loading the model")
     fraction: float = 0.0
     loaded: ModelLoaded | None = None
     calibrated: Calibrated | None = None

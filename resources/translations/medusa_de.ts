@@ -118,7 +118,7 @@
     </message>
     <message>
         <source>Allow in this chat</source>
-        <translation>In diesem Chat erlauben</translation>
+        <translation>In diesem Gespräch erlauben</translation>
     </message>
     <message>
         <source>Deny</source>
@@ -137,7 +137,7 @@
         <translation>Ein eingebautes Werkzeug dieses Programms</translation>
     </message>
     <message>
-        <source>Tool server &quot;{0}&quot;: {1}</source>
+        <source>Tool server “{0}”: {1}</source>
         <translation>Werkzeug-Server „{0}“: {1}</translation>
     </message>
     <message>
@@ -543,7 +543,7 @@
     </message>
     <message>
         <source>Tools that are switched on can be chosen in each chat. The model asks for a call; it runs only after you have approved it.</source>
-        <translation>Eingeschaltete Werkzeuge lassen sich in jedem Chat wählen. Das Modell bittet um einen Aufruf; er läuft erst, wenn Sie ihn erlaubt haben.</translation>
+        <translation>Eingeschaltete Werkzeuge lassen sich in jedem Gespräch wählen. Das Modell bittet um einen Aufruf; er läuft erst, wenn Sie ihn erlaubt haben.</translation>
     </message>
     <message>
         <source>Address of a SearXNG server that gives results as JSON, such as your own.</source>
@@ -605,7 +605,7 @@
     </message>
     <message>
         <source>The model repeats itself, so the answer was ended. Continue goes on with it. Regenerate gets another answer; a repetition penalty of 1.1 helps small models (Settings of this chat, Ctrl+Shift+P).</source>
-        <translation>Das Modell wiederholt sich, deshalb wurde die Antwort beendet. „Fortsetzen“ schreibt sie weiter. „Neu antworten“ gibt eine andere Antwort; kleinen Modellen hilft eine Wiederholungsstrafe von 1,1 (Einstellungen dieses Chats, Strg+Umschalt+P).</translation>
+        <translation>Das Modell wiederholt sich, deshalb wurde die Antwort beendet. „Fortsetzen“ schreibt sie weiter. „Neu antworten“ gibt eine andere Antwort; kleinen Modellen hilft eine Wiederholungsstrafe von 1,1 (Einstellungen dieses Gesprächs, Strg+Umschalt+P).</translation>
     </message>
     <message>
         <source>After {0} rounds of calls the model was offered no more tools, and answered from the results so far. Ask it to go on if something is missing.</source>
@@ -809,7 +809,7 @@
     </message>
     <message>
         <source>This model goes on with texts; it knows no chats and no tools.</source>
-        <translation>Dieses Modell führt Texte fort; es kennt keine Chats und keine Werkzeuge.</translation>
+        <translation>Dieses Modell führt Texte fort; es kennt keine Gespräche und keine Werkzeuge.</translation>
     </message>
     <message>
         <source>Its chat template describes no tools, so a system message does: expect more mistakes.</source>
@@ -1076,7 +1076,7 @@
     </message>
     <message>
         <source>The answer filled the model&apos;s memory ({0} tokens). Start a new chat, or go on: the oldest part is left out.</source>
-        <translation>Die Antwort hat das Gedächtnis des Modells gefüllt ({0} Token). Beginnen Sie einen neuen Chat, oder machen Sie weiter: Der älteste Teil entfällt.</translation>
+        <translation>Die Antwort hat das Gedächtnis des Modells gefüllt ({0} Token). Beginnen Sie ein neues Gespräch, oder machen Sie weiter: Der älteste Teil entfällt.</translation>
     </message>
     <message>
         <source>Too long: {lack}</source>
@@ -1616,11 +1616,11 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>A small model that finds passages by their meaning, too. It is loaded beside the chat&apos;s model, and then all passages are embedded, which takes a while.</source>
-        <translation>Ein kleines Modell, das Textstellen auch nach ihrem Sinn findet. Es wird neben dem Modell des Chats geladen; danach werden alle Textstellen eingebettet, was eine Weile dauert.</translation>
+        <translation>Ein kleines Modell, das Textstellen auch nach ihrem Sinn findet. Es wird neben dem Modell des Gesprächs geladen; danach werden alle Textstellen eingebettet, was eine Weile dauert.</translation>
     </message>
     <message>
         <source>Answers can be given from your own files: add them to a collection, and attach it to a chat with the button beside the message. Files are read on this computer; only a model of another machine gets the passages that are read for it.</source>
-        <translation>Antworten können sich auf eigene Dateien stützen: In eine Sammlung aufnehmen und diese mit dem Knopf neben der Nachricht an einen Chat hängen. Die Dateien werden auf diesem Computer gelesen; nur ein Modell eines anderen Rechners erhält die Textstellen, die dafür gelesen wurden.</translation>
+        <translation>Antworten können sich auf eigene Dateien stützen: In eine Sammlung aufnehmen und diese mit dem Knopf neben der Nachricht an ein Gespräch hängen. Die Dateien werden auf diesem Computer gelesen; nur ein Modell eines anderen Rechners erhält die Textstellen, die dafür gelesen wurden.</translation>
     </message>
     <message>
         <source>Embedding model</source>
@@ -1648,7 +1648,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Everything that was read for it is erased. The files themselves stay, and so do the passages in earlier chats.</source>
-        <translation>Alles, was für sie gelesen wurde, wird gelöscht. Die Dateien selbst bleiben, ebenso die Textstellen in früheren Chats.</translation>
+        <translation>Alles, was für sie gelesen wurde, wird gelöscht. Die Dateien selbst bleiben, ebenso die Textstellen in früheren Gesprächen.</translation>
     </message>
     <message>
         <source>Add folder</source>
@@ -2895,7 +2895,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>It may not know one of the settings of this chat; choose the usual ones.</source>
-        <translation>Vielleicht kennt er eine der Einstellungen dieses Chats nicht; wählen Sie die üblichen.</translation>
+        <translation>Vielleicht kennt er eine der Einstellungen dieses Gesprächs nicht; wählen Sie die üblichen.</translation>
     </message>
     <message>
         <source>It offers: {0}.</source>
@@ -3436,6 +3436,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Load the model, and this folder as its heads: under Drafter, or with --heads.</source>
         <translation>Laden Sie das Modell, und diesen Ordner als seine Köpfe: unter Entwerfer oder mit --heads.</translation>
+    </message>
+    <message>
+        <source>Loading the model</source>
+        <translation>Das Modell wird geladen</translation>
     </message>
     <message>
         <source>Loading was stopped.</source>
@@ -7967,7 +7971,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Detach them, or try it again.</source>
-        <translation>Lösen Sie sie vom Chat, oder versuchen Sie es noch einmal.</translation>
+        <translation>Lösen Sie sie vom Gespräch, oder versuchen Sie es noch einmal.</translation>
     </message>
 </context>
 <context>
@@ -8750,6 +8754,25 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>All is saved again.</source>
         <translation>Alles ist wieder gespeichert.</translation>
+    </message>
+</context>
+<context>
+    <name>ImportMenu</name>
+    <message>
+        <source>From {0} ({1})</source>
+        <translation>Aus {0} ({1})</translation>
+    </message>
+    <message>
+        <source>From a file…</source>
+        <translation>Aus einer Datei…</translation>
+    </message>
+    <message>
+        <source>Import servers</source>
+        <translation>Server importieren</translation>
+    </message>
+    <message>
+        <source>JSON files (*.json)</source>
+        <translation>JSON-Dateien (*.json)</translation>
     </message>
 </context>
 <context>
@@ -9773,7 +9796,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>About {0} tokens/s here (an estimate). No drafter chosen: it drafts from the chat&apos;s own text.</source>
-        <translation>Hier etwa {0} Token/s (geschätzt). Kein Vorschlagsmodell gewählt: Es rät aus dem Text des Chats.</translation>
+        <translation>Hier etwa {0} Token/s (geschätzt). Kein Vorschlagsmodell gewählt: Es rät aus dem Text des Gesprächs.</translation>
     </message>
     <message>
         <source>About {0} tokens/s here with its heads, {1} without (an estimate).</source>
@@ -10814,7 +10837,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The dashed line is plain decoding. Enter selects a drafter for this chat.</source>
-        <translation>Die gestrichelte Linie ist ohne Vorausraten. Die Eingabetaste lässt einen Entwerfer in diesem Chat raten.</translation>
+        <translation>Die gestrichelte Linie ist ohne Vorausraten. Die Eingabetaste lässt einen Entwerfer in diesem Gespräch raten.</translation>
     </message>
     <message>
         <source>{0} Chosen.</source>
@@ -11214,22 +11237,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>Its settings and its secrets are deleted, and its program is ended.</source>
         <translation>Seine Einstellungen und Geheimnisse werden gelöscht, und sein Programm wird beendet.</translation>
-    </message>
-    <message>
-        <source>From {0} ({1})</source>
-        <translation>Aus {0} ({1})</translation>
-    </message>
-    <message>
-        <source>From a file…</source>
-        <translation>Aus einer Datei…</translation>
-    </message>
-    <message>
-        <source>Import servers</source>
-        <translation>Server importieren</translation>
-    </message>
-    <message>
-        <source>JSON files (*.json)</source>
-        <translation>JSON-Dateien (*.json)</translation>
     </message>
     <message>
         <source>There is no file manager. The file is {0}.</source>
@@ -12102,7 +12109,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Settings of a chat are shown</source>
-        <translation>Einstellungen eines Chats sind zu sehen</translation>
+        <translation>Einstellungen eines Gesprächs sind zu sehen</translation>
     </message>
     <message>
         <source>Shortcuts</source>
@@ -12134,7 +12141,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>New chats begin with</source>
-        <translation>Neue Chats beginnen mit</translation>
+        <translation>Neue Gespräche beginnen mit</translation>
     </message>
     <message>
         <source>on</source>
@@ -12711,7 +12718,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>No tools are chosen for this chat.</source>
-        <translation>Für diesen Chat sind keine Werkzeuge gewählt.</translation>
+        <translation>Für dieses Gespräch sind keine Werkzeuge gewählt.</translation>
     </message>
     <message>
         <source>{0} tools</source>
@@ -13058,7 +13065,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Ask what I asked in my own chats, too</source>
-        <translation>Auch fragen, was ich in meinen Chats gefragt habe</translation>
+        <translation>Auch fragen, was ich in meinen Gesprächen gefragt habe</translation>
     </message>
     <message>
         <source>Nothing leaves this computer. The questions lie in the run&apos;s folder until it ends; the heads hold no text.</source>
@@ -13397,11 +13404,11 @@ Richtig Geratenes ist getönt und unterstrichen, damit Sie bei der Arbeit zusehe
     </message>
     <message>
         <source>Export this chat…</source>
-        <translation>Diesen Chat exportieren…</translation>
+        <translation>Dieses Gespräch exportieren…</translation>
     </message>
     <message>
         <source>Export all chats…</source>
-        <translation>Alle Chats exportieren…</translation>
+        <translation>Alle Gespräche exportieren…</translation>
     </message>
     <message>
         <source>Import chats…</source>

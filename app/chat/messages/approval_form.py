@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QTextOption
 from PySide6.QtWidgets import (
     QFrame,
@@ -76,7 +76,7 @@ class ApprovalForm(QFrame):
         self.setObjectName("approval")
         self.question = question
         self._appearance = appearance
-        label = question.name if question.tool is None else question.tool.label
+        label = question.name if question.tool is None else _label(question.tool)
         self._title = _plain_label(self.tr("Allow this tool call? {0}").format(one_line(label)))
         self._title.setObjectName("approvalTitle")
         self._origin = _plain_label(self._origin_text())
@@ -157,7 +157,7 @@ class ApprovalForm(QFrame):
         if tool.server is None:
             return self.tr("A built-in tool of this program")
         command = visible_text(tool.server.command_line).replace("\n", r"\n")
-        return self.tr('Tool server "{0}": {1}').format(one_line(tool.server.name), command)
+        return self.tr("Tool server “{0}”: {1}").format(one_line(tool.server.name), command)
 
     def _show_more(self) -> None:
         """Show a hint if the arguments need scrolling."""
@@ -238,6 +238,12 @@ class _ArgumentsEdit(QPlainTextEdit):
 
     def _fit(self) -> None:
         self.updateGeometry()
+
+
+def _label(tool: OfferedTool) -> str:
+    """Return the name of a tool for people."""
+    is_builtin = tool.server is None
+    return QCoreApplication.translate("Tools", tool.label) if is_builtin else tool.label
 
 
 def _plain_label(text: str) -> QLabel:

@@ -43,7 +43,7 @@ MAY_ASK = {
     "medusa_core/hub/library/other_programs.py": "where other programs keep models",
     "medusa_core/doctor/report.py": "takes home folders out of a report",
     "medusa_core/tools/mcp/stdio.py": "names variables that a tool server gets",
-    "app/tools/known_files.py": "where other programs list their tool servers",
+    "app/tools/import_menu.py": "where other programs list their tool servers",
     "app/widgets/file_dialogs.py": "where the user's own documents are",
 }
 WINDOW = """

@@ -17,8 +17,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat_settings.tool_choice import ToolChoice
 from app.theme.appearance import Appearance
-from app.tools import servers_page
-from app.tools.known_files import KnownFile, known_files
+from app.tools import import_menu
+from app.tools.import_menu import KnownFile, known_files
 from app.tools.server_form import ServerForm
 from app.tools.switch_on_question import SwitchOnQuestion, described
 from app.tools.tools_dialog import ToolsDialog
@@ -338,7 +338,7 @@ def test_servers_are_imported_switched_off_and_removed_after_a_question(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     assert known_files(home, "linux") == (KnownFile("LM Studio", other),)
     page = dialog.servers
-    monkeypatch.setattr(servers_page, "known_files", lambda: known_files(home, "linux"))
+    monkeypatch.setattr(import_menu, "known_files", lambda: known_files(home, "linux"))
     menu = page.import_button.menu()
     assert menu is not None
     menu.aboutToShow.emit()
