@@ -35,7 +35,7 @@ from medusa_core.documents.collections import Collections
 from medusa_core.documents.records import IndexProgress, Passage
 from medusa_core.engine.embeddings.embedder import EmbeddingRun
 from medusa_core.engine.embeddings.load import load_embedder
-from medusa_core.messages import LoadOptions, Purpose
+from medusa_core.messages import LoadOptions, PassagePart, Purpose
 
 _PAGE_CHARS = 3000  # of a printed page
 _SEARCHED = 50  # ranks of each search
@@ -160,7 +160,7 @@ def _visible(path: Path, text: str) -> str:
     return text if path.suffix == ".pod" else read_html(text).text
 
 
-def is_target(passage: Passage, question: Question) -> bool:
+def is_target(passage: Passage | PassagePart, question: Question) -> bool:
     """Whether a passage answers a question."""
     if passage.document != question.page:
         return False
