@@ -188,6 +188,8 @@ def _embed_missing(
         if not rows:
             return
         last = rows[-1][0]
+        # Threads that compute texts of the same length wait less for each other.
+        rows.sort(key=lambda row: len(row[2]))
         vectors = embed([text_to_embed(heading, text) for _, heading, text in rows], False)
         store.add_vectors(collection_id, embed.name, [number for number, _, _ in rows], vectors)
         num_done += len(rows)
