@@ -4,6 +4,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,15 +29,20 @@ resource = pytest.importorskip("resource")
 LONG = "x" * 100
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may have more than some bytes, as if that were all the room there is."""
+    """No file may have more than some bytes, as if that were all the room there is.
+
+    No fixture: pytest reports the call before fixtures end, maybe into a larger file.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {
@@ -50,19 +56,18 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_leaves_no_temporary_file(writer: str, tmp_path: Path) -> None:
-    with pytest.raises((MedusaError, OSError)) as caught:
+    with pytest.raises((MedusaError, OSError)) as caught, full_disk():
         WRITERS[writer](tmp_path)
     assert not list(tmp_path.iterdir())
     if isinstance(caught.value, MedusaError):
         assert "room" in caught.value.hint
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_leaves_no_measurement_file(tmp_path: Path) -> None:
-    for _ in range(3):
-        MeasurementFiles(tmp_path).save("model", "costs", {"rows": LONG})
+    with full_disk():
+        for _ in range(3):
+            MeasurementFiles(tmp_path).save("model", "costs", {"rows": LONG})
     assert not list(tmp_path.iterdir())
 
 
@@ -110,10 +115,10 @@ def test_a_replaced_file_is_readable_by_its_user_only(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_failed_write_keeps_the_previous_file(tmp_path: Path, full_disk: None) -> None:
+def test_a_failed_write_keeps_the_previous_file(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     replace_text(path, "before")
-    with pytest.raises(OSError, match="too large"):
+    with full_disk(), pytest.raises(OSError, match="too large"):
         replace_text(path, LONG)
     assert path.read_text(encoding="utf-8") == "before"
     assert list(tmp_path.iterdir()) == [path]
