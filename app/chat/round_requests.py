@@ -88,7 +88,10 @@ class RoundRequests(QObject):
         from medusa_core.api import chat_form
 
         tools = tuple(one.tool.as_text for one in run.tools)
-        form = chat_form(loaded, answer.settings, question.messages, tools, run.num_rounds)
+        form = chat_form(
+            *(loaded, answer.settings, question.messages, tools, run.num_rounds),
+            quotes_results=answer.has_unmarked_calls,
+        )
         answer.content.expect_calls(form.calls)
         return replace(
             question,

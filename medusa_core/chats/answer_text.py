@@ -160,6 +160,11 @@ class AnswerText:
         """Tool calls, which no span contains; the last one may be incomplete before the end."""
         return () if self._calls is None else tuple(self._calls.calls)
 
+    @property
+    def has_unmarked_calls(self) -> bool:
+        """Whether a call came without the markers of the model's format; False if unknown."""
+        return self._calls is not None and self._calls.has_unmarked
+
     # Tokens ---------------------------------------------------------------------------------------
 
     @property

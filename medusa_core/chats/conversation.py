@@ -119,6 +119,11 @@ class Answer:
         return self.content.text
 
     @property
+    def has_unmarked_calls(self) -> bool:
+        """Whether a call came without the markers of the model's format; False if unknown."""
+        return any(one.content.has_unmarked_calls for one in self.rounds)
+
+    @property
     def shown_text(self) -> str:
         """The text of all rounds, without reasoning and calls."""
         texts = (one.content.answer for one in self.rounds)

@@ -40,7 +40,7 @@ from medusa_core.messages import (
     StepDone,
     as_content,
 )
-from medusa_core.models.text.answer_form import chat_form
+from medusa_core.models.text.answer_form import ChatForm, chat_form
 from medusa_core.tools import call_loop
 from medusa_core.tools.builtin.calculator import evaluate
 from medusa_core.tools.builtin_tool import builtin_tools, run_builtin
@@ -365,16 +365,22 @@ class Run:
 
 async def run_task(client: Client, facts: ModelLoaded, task: Task, drafter: str) -> Run:
     """Run a task until the model answers without a call."""
+    tools = tuple(tool.as_text for tool in TOOLS)
     settings = GenerateSettings(drafter, "greedy", 0.0, max_new_tokens=MOST_TOKENS)
     session = new_id()
     messages: tuple[ChatMessage, ...] = (ChatMessage(Role.USER, task.prompt),)
     run = Run(task.name, [], texts=[])
     before: tuple[RoundCall, ...] = ()
+    quotes_results = False
     start_s = time.monotonic()
     for number in range(1, MOST_ROUNDS + 1):
         round_ = Round(new_id())
         num_rounds = number if number < MOST_ROUNDS else call_loop.MOST_ROUNDS + 1
-        done = await _generate(client, facts, round_, messages, session, settings, num_rounds)
+        form = chat_form(
+            *(facts, settings, messages, tools, num_rounds), quotes_results=quotes_results
+        )
+        done = await _generate(client, facts, round_, form, session, settings)
+        quotes_results |= round_.content.has_unmarked_calls
         tokens, steps = sum(done.accept_lengths), done.num_steps
         run.num_tokens += tokens
         run.num_steps += steps
@@ -409,14 +415,11 @@ async def _generate(
     client: Client,
     facts: ModelLoaded,
     round_: Round,
-    messages: tuple[ChatMessage, ...],
+    form: ChatForm,
     session: str,
     settings: GenerateSettings,
-    num_rounds: int = 1,
 ) -> GenerationDone:
     """Generate a round as the chat does, with the grammar of calls."""
-    tools = tuple(tool.as_text for tool in TOOLS)
-    form = chat_form(facts, settings, messages, tools, num_rounds)
     round_.content.expect(facts.reasoning, facts.thinking.opens(settings.thinks))
     round_.content.expect_calls(form.calls)
     request = Generate(
@@ -480,7 +483,8 @@ async def measure(
         # A conversation that stays open, from whose cache all tasks take the rows of the tools.
         greeting = (ChatMessage(Role.USER, "Hello"),)
         settings = GenerateSettings(PLAIN, "greedy", 0.0, max_new_tokens=1)
-        await _generate(client, facts, Round(new_id()), greeting, "tools", settings)
+        form = chat_form(facts, settings, greeting, tuple(tool.as_text for tool in TOOLS))
+        await _generate(client, facts, Round(new_id()), form, "tools", settings)
         runs: dict[str, list[Run]] = {drafter: [], PLAIN: []}
         for number, task in enumerate(tasks):
             both = (drafter, PLAIN) if number % 2 else (PLAIN, drafter)

@@ -64,6 +64,11 @@ class CallReader:
         self._num_pushed = 0
         self._call_start = self._call_end = 0  # of the last call, among all that was pushed
 
+    @property
+    def has_unmarked(self) -> bool:
+        """Whether a call came without the format's markers."""
+        return self._parser.has_unmarked
+
     def symbol(self, token_id: int) -> str:
         """Return the symbol of a marker; empty for other tokens."""
         return self._ids.get(token_id, "")

@@ -72,6 +72,7 @@ class ToolCallParser:
     Attributes:
         num_calls: Number of calls so far.
         content_end: Position after the last reported text, in all text that was pushed.
+        has_unmarked: Whether a call came without the format's markers.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class ToolCallParser:
                 format's markers show that they are meant as calls.
         """
         self.num_calls = self.content_end = 0
+        self.has_unmarked = False
         self._num_pushed = 0
         self._takes_unknown = takes_unknown
         self._shape, self._make_id = shape, make_id
@@ -104,7 +106,8 @@ class ToolCallParser:
         self._opening = ""  # text before a call: part of the answer if no call comes
         self._is_implied = False  # `opening` is the end of the prompt
         self._space = ""  # at the end of the text so far
-        self._is_list = self._is_fenced = self._is_marked = self._in_object = False
+        self._is_list = self._is_fenced = self._is_marked = False
+        self._num_braces = 0  # open, of the object that holds the arguments
         self._reader: ArgumentReader = JsonReader()
         self._steps: dict[_Place, Callable[[], Iterator[ToolCallEvent]]] = {
             _Place.LEAD: self._parse_lead,
@@ -218,7 +221,7 @@ class ToolCallParser:
             self._held = text[found.end :]
             yield self._begin_call(found.name, self._call_id(found))
             self._reader = argument_reader(self._shape, self._schemas.get(found.name, {}))
-            self._place, self._in_object = _Place.ARGUMENTS, False
+            self._place, self._num_braces = _Place.ARGUMENTS, 0
         elif not any(head.end == PARTIAL for head in heads):
             yield from self._emit_as_text()
 
@@ -293,7 +296,8 @@ class ToolCallParser:
         name = "" if head is None else _string(head.group(1))
         if head is not None and self._is_function(name):
             self._held, self._place = rest[head.end() :], _Place.ARGUMENTS
-            self._reader, self._in_object = JsonReader(), True
+            # Qwen2.5-Coder's template has doubled braces, which the model may imitate.
+            self._reader, self._num_braces = JsonReader(), 1 + rest.startswith("{{")
             yield self._begin_call(name)
             return
         if head is not None or self._is_no_call(rest):
@@ -356,7 +360,7 @@ class ToolCallParser:
         if text:
             yield CallDelta(self.num_calls - 1, text)
         if self._reader.is_done:
-            self._place = _Place.OBJECT if self._in_object else _Place.CLOSE
+            self._place = _Place.OBJECT if self._num_braces else _Place.CLOSE
 
     def _parse_object(self) -> Iterator[ToolCallEvent]:
         """Skip keys after the arguments, such as an id."""
@@ -366,7 +370,7 @@ class ToolCallParser:
         if rest[0] not in "},":
             self._place = _Place.AFTER
             return
-        end = JsonEnd(depth=1).find(rest)
+        end = JsonEnd(depth=self._num_braces).find(rest)
         if end >= 0:
             self._held, self._place = rest[end:], _Place.AFTER
         yield from ()
@@ -448,6 +452,7 @@ class ToolCallParser:
         self._opening = self._space = ""
         self._is_implied = False
         self.num_calls += 1
+        self.has_unmarked |= bool(self._triggers) and not self._is_marked
         return CallStarted(self.num_calls - 1, call_id or self._make_id(), name)
 
     def _emit_call(self, name: str, arguments: str) -> Iterator[ToolCallEvent]:
@@ -502,12 +507,11 @@ class _Keys:
         ids, name, argument = (
             "|".join(map(re.escape, one)) for one in (_ID_KEYS, names, self._arguments)
         )
-        named = (
-            rf'\{{\s*(?:"(?:{ids})"\s*:\s*(?:{_STRING}|\d+)\s*,\s*)*"(?:{name})"\s*:\s*({_STRING})'
-        )
+        id_pair = rf'"(?:{ids})"\s*:\s*(?:{_STRING}|\d+)\s*,\s*'
+        named = rf'\{{{{1,2}}\s*(?:{id_pair})*"(?:{name})"\s*:\s*({_STRING})'
         self.named = re.compile(named)
         self.head = re.compile(rf'{named}\s*,\s*"(?:{argument})"\s*:\s*(?=\{{)')
-        self.first = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*:')
+        self.first = re.compile(r'\{{1,2}\s*"((?:[^"\\]|\\.)*)"\s*:')
         last = shape.call_close[-1] if shape.call_close else ""
         self.close = last.rpartition("}")[2] if isinstance(last, str) else ""
         self._marks = object_marks(shape.opening)

@@ -208,7 +208,10 @@ class TerminalChat:
         try:
             offered = tuple(tool.tool.as_text for tool in tools)
             num_rounds = len(answer.rounds)
-            form = chat_form(self.model.loaded, answer.settings, messages, offered, num_rounds)
+            form = chat_form(
+                *(self.model.loaded, answer.settings, messages, offered, num_rounds),
+                quotes_results=answer.has_unmarked_calls,
+            )
             if num_rounds > MOST_ROUNDS:
                 self._screen.print_dim(
                     f"After {MOST_ROUNDS} rounds of calls the model is offered no more tools: it "

@@ -23,7 +23,10 @@ from medusa_core.models.text.answer_grammar import (
 )
 from medusa_core.models.text.grammar_limits import MAX_GRAMMAR_CHARS
 from medusa_core.models.text.schema_check import check_json_schema
-from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
+from medusa_core.models.text.tool_calls.quoted_results import (
+    repeats_calls,
+    with_quoted_results,
+)
 from medusa_core.models.text.tool_calls.tool_prompt import with_described_tools
 from medusa_core.tools.call_loop import MOST_ROUNDS
 from medusa_core.tools.results import (
@@ -60,6 +63,8 @@ def chat_form(
     messages: tuple[ChatMessage, ...],
     tools: tuple[str, ...],
     num_rounds: int = 1,
+    *,
+    quotes_results: bool = False,
 ) -> ChatForm:
     """Convert a conversation of the chat to the model's form.
 
@@ -73,14 +78,17 @@ def chat_form(
         messages: The conversation with its system prompt.
         tools: Functions that the model may call, as in `Generate.tools`.
         num_rounds: Number of the answer's rounds since the user asked, this one included.
+        quotes_results: Whether to quote results in any case, for a model that writes its calls
+            without the template's markers.
 
     Raises:
         GrammarError: The schema is invalid.
     """
     room = _result_room(messages, tools, facts.context_tokens)
-    is_last = num_rounds > MOST_ROUNDS
-    if tools and (quoted := with_quoted_results(messages, room, is_last=is_last)) is not None:
-        messages, tools = quoted, ()
+    if tools and (num_rounds > MOST_ROUNDS or repeats_calls(messages)):
+        messages, tools = with_quoted_results(messages, room, may_call=False), ()
+    elif tools and quotes_results:
+        messages = with_quoted_results(messages, room, may_call=True)
     messages = _with_short_results(messages, room)
     if facts.is_remote and not tools:
         return ChatForm(messages)  # the other machine enforces the schema

@@ -79,6 +79,17 @@ READ: list[tuple[str, str, Found]] = [
     ),
     (
         "hermes",
+        '{{"name": "weather", "arguments": {"city": "Ulm"}}}\n{"name": "clock", "arguments": {}}',
+        ("", [_ULM, _CLOCK]),
+    ),
+    (
+        "hermes",
+        '<tool_call>\n{{"name": "clock", "arguments": {}}}\n</tool_call>',
+        ("", [_CLOCK]),
+    ),
+    ("hermes", '{{"name": "rm", "arguments": {}}}', ('{{"name": "rm", "arguments": {}}}', [])),
+    (
+        "hermes",
         '<tool_call>{"name": "weather", "arguments": {"city": "}\\"{"}}</tool_call> done',
         (" done", [("weather", '{"city": "}\\"{"}')]),
     ),

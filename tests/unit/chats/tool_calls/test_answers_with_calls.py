@@ -7,10 +7,18 @@ import json
 import pytest
 
 from medusa_core.chats.answer_text import AnswerText
+from medusa_core.chats.conversation import Answer
 from medusa_core.chats.reasoning import AnswerSpan
 from medusa_core.chats.rounds import Round
 from medusa_core.chats.tool_calls.call_reader import CallForm
-from medusa_core.messages import TARGET, THINK_TAGS, StepDone, StepTimes, ToolCallFormat
+from medusa_core.messages import (
+    TARGET,
+    THINK_TAGS,
+    GenerateSettings,
+    StepDone,
+    StepTimes,
+    ToolCallFormat,
+)
 from medusa_core.models.text.tool_calls.known_formats import known_format
 from tests.support.models.tool_call_templates import TEMPLATES, format_of, written
 
@@ -69,6 +77,20 @@ def test_a_call_of_every_format_is_in_no_span(name: str, step: int) -> None:
     assert [(call.name, json.loads(call.arguments)) for call in content.calls] == [
         ("add", {"n": 1})
     ]
+
+
+def test_calls_without_the_markers_of_their_format_are_known() -> None:
+    bare = '{"name": "add", "arguments": {"n": 1}}'
+    for shape, text, is_unmarked in (
+        (HERMES, CALL, False),
+        (HERMES, f"```json\n{bare}\n```", True),
+        (HERMES, "No call.", False),
+        (ToolCallFormat(), bare, False),  # its form has no markers
+    ):
+        content = streamed(shape, in_pieces(text, 5))
+        assert content.has_unmarked_calls == is_unmarked
+        answer = Answer([Round("a"), Round("b", content)], GenerateSettings())
+        assert answer.has_unmarked_calls == is_unmarked
 
 
 @pytest.mark.parametrize("step", [1, 4, 10_000])

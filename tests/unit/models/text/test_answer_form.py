@@ -127,6 +127,10 @@ def test_after_the_last_round_of_calls_the_model_has_to_answer() -> None:
     )
     offered = chat_form(FACTS, SETTINGS, (ASK, *rounds), TOOLS, MOST_ROUNDS)
     assert (offered.tools, offered.messages) == (TOOLS, (ASK, *rounds))
+    quoted = chat_form(FACTS, SETTINGS, (ASK, *rounds), TOOLS, 2, quotes_results=True)
+    assert (quoted.tools, quoted.calls) == (TOOLS, offered.calls)
+    assert [one.role for one in quoted.messages] == [Role.USER]
+    assert "add {} returned:\n4" in quoted.messages[0].text
     last = chat_form(FACTS, SETTINGS, (ASK, *rounds), TOOLS, MOST_ROUNDS + 1)
     assert (last.tools, last.calls, last.grammar) == ((), None, "")
     assert [one.role for one in last.messages] == [Role.USER]

@@ -1,8 +1,9 @@
-"""Quote results of tools for models that are to answer rather than to call again.
+"""Quote results of tools for models that don't understand the template's form of them.
 
-Small models (measured: Qwen2.5-Coder 0.5B and 1.5B) write the same call again and again once a
-prompt offers tools. They answer if the results are quoted in the user's message and no tools are
-offered. Without the last sentence they explain how to get such results by a program.
+Small models (measured: Qwen2.5-Coder 0.5B and 1.5B) write calls without the template's markers, and
+then the same call again and again. They answer if the results are quoted in the user's message; if
+a model repeats itself even then, no tools are offered. Without the last sentence they explain how
+to get such results by a program.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from medusa_core.messages import ChatMessage, Role, ToolCall, as_content
 from medusa_core.tools.results import REPEATED, ResultRoom, cut_results
 
 _LAST = "\n\nAnswer from these results, in full sentences."
+_NEXT = (
+    "\n\nIf these results answer the question, answer in full sentences. Otherwise call another "
+    "function."
+)
 _MOST_SAME = 3  # rounds of the same calls whose results differ
 
 
@@ -35,31 +40,21 @@ class _Call(NamedTuple):
 
 
 def with_quoted_results(
-    messages: Sequence[ChatMessage], room: ResultRoom, *, is_last: bool = False
-) -> tuple[ChatMessage, ...] | None:
-    """Quote the results of calls in the last prompt if the model is to call no more tools.
-
-    It repeats itself if a round repeats the calls of the round before, or if two rounds repeat
-    calls of any earlier round, with the same results. Reading again what has changed is no
-    repetition, unless the same calls are all of three rounds.
+    messages: Sequence[ChatMessage], room: ResultRoom, *, may_call: bool
+) -> tuple[ChatMessage, ...]:
+    """Quote the results of an answer's calls in the user's message.
 
     Args:
         messages: A conversation that ends with results, or with the beginning of an answer to them.
         room: Room of the results, which are cut to it.
-        is_last: Whether the model is to answer even if it doesn't repeat itself.
+        may_call: Whether the model is offered tools.
 
     Returns:
-        The conversation without these calls; None if the model may go on with calls.
+        The conversation without these calls; unchanged if there are none.
     """
-    prompts = [place for place, message in enumerate(messages) if message.role is Role.USER]
-    if not prompts:
-        return None
-    start = prompts[-1]
-    begun = messages[-1:] if messages[-1].role is Role.ASSISTANT else ()
-    rounds = _rounds(messages[start:])
-    is_over = _is_repeating(rounds) or (is_last and bool(rounds))
-    if not is_over or (begun and begun[0].tool_calls):
-        return None
+    start, begun, rounds = _last_answer(messages)
+    if not rounds:
+        return tuple(messages)
     found: list[_Call] = []
     for call in chain.from_iterable(rounds):
         if not any(call.repeats(other) for other in found):
@@ -69,8 +64,35 @@ def with_quoted_results(
         f"\n\n{call.name} {call.arguments or '{}'} returned:\n{result.rstrip()}"
         for (call, _), result in zip(found, results, strict=True)
     )
-    prompt = messages[start]._replace(content=messages[start].content + as_content(quoted + _LAST))
-    return (*messages[:start], prompt, *begun)
+    content = messages[start].content + as_content(quoted + (_NEXT if may_call else _LAST))
+    return (*messages[:start], messages[start]._replace(content=content), *begun)
+
+
+def repeats_calls(messages: Sequence[ChatMessage]) -> bool:
+    """Return whether a model only repeats its calls.
+
+    It does if a round repeats the calls of the round before, or if two rounds repeat calls of any
+    earlier round, with the same results. Reading again what has changed is no repetition, unless
+    the same calls are all of three rounds.
+
+    Args:
+        messages: A conversation as in `with_quoted_results`.
+    """
+    return _is_repeating(_last_answer(messages)[2])
+
+
+def _last_answer(
+    messages: Sequence[ChatMessage],
+) -> tuple[int, Sequence[ChatMessage], list[list[_Call]]]:
+    """Return the place of the last prompt, the beginning of the next round, and earlier rounds.
+
+    An answer that is continued within its calls has no earlier rounds.
+    """
+    start = max((n for n, one in enumerate(messages) if one.role is Role.USER), default=-1)
+    begun = messages[-1:] if start >= 0 and messages[-1].role is Role.ASSISTANT else ()
+    is_within_calls = bool(begun) and bool(begun[0].tool_calls)
+    rounds = [] if start < 0 or is_within_calls else _rounds(messages[start:])
+    return start, begun, rounds
 
 
 def _rounds(messages: Sequence[ChatMessage]) -> list[list[_Call]]:

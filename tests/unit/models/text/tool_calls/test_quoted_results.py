@@ -3,7 +3,7 @@
 import pytest
 
 from medusa_core.messages import ChatMessage, ImagePart, Role, TextPart, ToolCall
-from medusa_core.models.text.tool_calls.repeated_calls import with_quoted_results
+from medusa_core.models.text.tool_calls.quoted_results import repeats_calls, with_quoted_results
 from medusa_core.tools.results import REPEATED, ResultRoom
 
 ASK = ChatMessage(Role.USER, "What time is it?")
@@ -15,7 +15,7 @@ ROOM = ResultRoom(1000, 1000)
 
 
 def quoted(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...] | None:
-    return with_quoted_results(messages, ROOM)
+    return with_quoted_results(messages, ROOM, may_call=False) if repeats_calls(messages) else None
 
 
 def called(call_id: str, arguments: str, result: str) -> tuple[ChatMessage, ChatMessage]:
@@ -95,3 +95,15 @@ def test_changing_results_are_quoted_after_three_rounds() -> None:
 )
 def test_other_conversations_stay_as_they_are(messages: tuple[ChatMessage, ...]) -> None:
     assert quoted(messages) is None
+
+
+def test_results_can_be_quoted_before_anything_is_repeated() -> None:
+    asked = (*EARLIER, ASK, *called("a", "{}", "12:00"))
+    found = with_quoted_results(asked, ROOM, may_call=True)
+    assert found[:-1] == EARLIER
+    assert found[-1].text == (
+        "What time is it?\n\nclock {} returned:\n12:00\n\nIf these results answer the question, "
+        "answer in full sentences. Otherwise call another function."
+    )
+    for unchanged in ((ASK,), EARLIER, (*asked[:-1],)):
+        assert with_quoted_results(unchanged, ROOM, may_call=True) == unchanged
