@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from medusa_core.chats.attachments.reader import ERRORS, check_answer
+from medusa_core.chats.attachments.worker import MEMORY_BYTES
 from medusa_core.documents.chunks import Chunk
 from medusa_core.documents.sections import MOST_CHARS
-from medusa_core.documents.worker import MEMORY_BYTES
 from medusa_core.errors import AttachmentError
-from medusa_core.i18n import text_from_json, tr
-from medusa_core.system.sandbox.worker import WorkerErrors, WorkerProcess
+from medusa_core.i18n import text_from_json
+from medusa_core.system.sandbox.worker import WorkerProcess
 
 _MOST_S = 120.0
 _MODULE = "medusa_core.documents.worker"
 _MOST_LINE_CHARS = 12 * MOST_CHARS  # JSON escapes a character outside the BMP as 12
 _MOST_FILES = 500  # of a process, since parsers may leak memory
-_ERRORS = WorkerErrors(
-    start=lambda error: AttachmentError(
-        tr("No process can be started to read it: {0}.", error), is_transient=True
-    ),
-    memory=lambda: AttachmentError("It takes too much memory to read."),
-    time=lambda _: AttachmentError("It takes too long to read."),
-    end=lambda: AttachmentError("It broke the process that reads it."),
-)
 
 
 class ReadDocument(NamedTuple):
@@ -62,12 +55,7 @@ class DocumentReader:
             AttachmentError: The file has no text or too much, or takes too long.
         """
         answer = self._started().request({"path": path, "digest": digest}, self._most_s)
-        if "error" in answer:
-            raise AttachmentError(
-                text_from_json(answer["error"]),
-                is_skipped=bool(answer.get("is_skipped")),
-                is_transient=bool(answer.get("is_transient")),
-            )
+        check_answer(answer)
         if "chunks" not in answer:
             return ReadDocument(str(answer["digest"]), None)
         chunks = [
@@ -92,7 +80,7 @@ class DocumentReader:
             self._end()
         worker = self._worker
         if worker is None or worker.sandbox is None:
-            worker = WorkerProcess(_MODULE, _ERRORS, MEMORY_BYTES, _MOST_LINE_CHARS)
+            worker = WorkerProcess(_MODULE, ERRORS, MEMORY_BYTES, _MOST_LINE_CHARS)
             self._worker, self._num_read = worker, 0
             worker.start()
         self._num_read += 1

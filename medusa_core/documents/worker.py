@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from medusa_core.chats.attachments.worker import MEMORY_BYTES, answer
 from medusa_core.documents.chunks import divide
 from medusa_core.documents.sections import sections_of
 from medusa_core.errors import AttachmentError
-from medusa_core.i18n import text_to_json, tr
+from medusa_core.i18n import text_to_json
 from medusa_core.system.sandbox.channel import limit_process, open_channel
-
-MEMORY_BYTES = 500 << 20
 
 
 def main() -> int:
@@ -22,24 +22,8 @@ def main() -> int:
         limit_process(MEMORY_BYTES, 0)
         channel.send(ready=True)
         while True:
-            message = channel.receive()
-            channel.send(**_answer(Path(message["path"]), message["digest"]))
-
-
-def _answer(path: Path, digest: str) -> dict[str, Any]:
-    """Read a file; errors become part of the answer."""
-    try:
-        return read(path, digest)
-    except AttachmentError as error:
-        skipped = bool(error.data.get("is_skipped"))
-        return {"error": text_to_json(error.message), "is_skipped": skipped}
-    except OSError as error:
-        reason = tr("It can't be read: {0}.", error.strerror or str(error))
-        return {"error": text_to_json(reason), "is_transient": True}
-    except (MemoryError, RecursionError):
-        return {"error": "It takes too much memory to read."}
-    except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything
-        return {"error": text_to_json(tr("It is damaged: {0}.", type(error).__name__))}
+            request = channel.receive()
+            channel.send(**answer(partial(read, Path(request["path"]), request["digest"])))
 
 
 def read(path: Path, digest: str) -> dict[str, Any]:
@@ -61,7 +45,7 @@ def read(path: Path, digest: str) -> dict[str, Any]:
         file.seek(0)
         chunks = list(divide(sections_of(path.name, file)))
     if not chunks:
-        raise AttachmentError("It holds no text.")
+        raise AttachmentError("This file holds no text.")
     return {
         "digest": found,
         "chunks": [(text_to_json(place), heading, text) for place, heading, text in chunks],

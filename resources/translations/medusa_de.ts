@@ -3218,24 +3218,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Installieren Sie es, oder geben Sie den ganzen Pfad an.</translation>
     </message>
     <message>
-        <source>It broke the process that reads it.</source>
-        <translation>Der Prozess, der die Datei las, ist daran abgestürzt.</translation>
-    </message>
-    <message>
         <source>It can&apos;t be opened: {0}.</source>
         <translation>Öffnen nicht möglich: {0}.</translation>
-    </message>
-    <message>
-        <source>It can&apos;t be read: {0}.</source>
-        <translation>Lesen nicht möglich: {0}.</translation>
-    </message>
-    <message>
-        <source>It holds no text.</source>
-        <translation>Enthält keinen Text.</translation>
-    </message>
-    <message>
-        <source>It is damaged: {0}.</source>
-        <translation>Beschädigt: {0}.</translation>
     </message>
     <message>
         <source>It is empty.</source>
@@ -3252,14 +3236,6 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     <message>
         <source>It isn&apos;t text.</source>
         <translation>Das ist kein Text.</translation>
-    </message>
-    <message>
-        <source>It takes too long to read.</source>
-        <translation>Das Lesen dauert zu lange.</translation>
-    </message>
-    <message>
-        <source>It takes too much memory to read.</source>
-        <translation>Das Lesen braucht zu viel Arbeitsspeicher.</translation>
     </message>
     <message>
         <source>Its name isn&apos;t valid text.</source>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,32 +37,29 @@ def main() -> int:
         limit_process(MEMORY_BYTES, 0)
         faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
         channel.send(ready=True)
-        channel.send(**_answer(Path(channel.receive()["path"])))
+        path = Path(channel.receive()["path"])
+        channel.send(**answer(lambda: read(path)))
     return 0
 
 
-def _answer(path: Path) -> dict[str, Any]:
-    """Read a file; errors become part of the answer."""
+def answer(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Call a function that reads a file; its error becomes the answer, see `check_answer`."""
     try:
-        return read(path)
+        return read()
     except AttachmentError as error:
-        return _refusal(error)
+        refusal = error
     except OSError as error:
-        reason = error.strerror or str(error)
-        return _refusal(AttachmentError(tr("This file can't be read: {0}.", reason)))
+        reason = tr("This file can't be read: {0}.", error.strerror or str(error))
+        refusal = AttachmentError(reason, is_transient=True)
     except (MemoryError, RecursionError):
-        return _refusal(AttachmentError("This file takes too much memory to read."))
+        refusal = AttachmentError("This file takes too much memory to read.")
     except Exception as error:  # noqa: BLE001 - parsers of untrusted files raise anything
-        damaged = AttachmentError(
+        refusal = AttachmentError(
             tr("This file is damaged: {0}.", type(error).__name__),
             "Open it in the program that made it, and save it anew.",
         )
-        return _refusal(damaged)
-
-
-def _refusal(error: AttachmentError) -> dict[str, Any]:
-    """The answer for a file that can't be read."""
-    return {"error": text_to_json(error.message), "hint": text_to_json(error.hint)}
+    message, hint = text_to_json(refusal.message), text_to_json(refusal.hint)
+    return {"error": message, "hint": hint, "data": refusal.data}
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -108,7 +108,8 @@ def test_any_unexpected_parser_error_is_reported_as_damage(
         raise IndexError
 
     monkeypatch.setattr(worker, "text_of_pdf", broken)
-    answer = worker._answer(pdf_of(b"", tmp_path / "a.pdf"))
+    path = pdf_of(b"", tmp_path / "a.pdf")
+    answer = worker.answer(lambda: worker.read(path))
     assert answer["error"] == ["This file is damaged: {0}.", "IndexError"]
 
 
