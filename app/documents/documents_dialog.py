@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -225,7 +226,8 @@ class DocumentsDialog(QDialog):
         )
         self.folder_button.clicked.connect(self._add_folder)
         self.root_button.clicked.connect(self._take_out)
-        self.update_button.clicked.connect(lambda: self._on_chosen(state.update))
+        update = partial(state.update, keeps_missing=False)
+        self.update_button.clicked.connect(lambda: self._on_chosen(update))
         self.stop_button.clicked.connect(lambda: self._on_chosen(state.stop))
         self.model_box.activated.connect(self._choose_model)
 

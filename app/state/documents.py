@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -115,7 +113,6 @@ class DocumentsState(QObject):
         self._opening = threading.Lock()
         self._updates: dict[str, threading.Event] = {}
         self._repeats: set[str] = set()
-        self._rescans: set[str] = set()
         self._scanned_s: dict[str, float] = {}
         self._is_closed = False
 
@@ -222,26 +219,35 @@ class DocumentsState(QObject):
         """Whether the files of a collection are being read."""
         return collection_id in self._updates
 
-    def update(self, collection_id: str) -> None:
-        """Read new and changed files of a collection; once more if they are being read."""
+    def update(self, collection_id: str, *, keeps_missing: bool = True) -> None:
+        """Read new and changed files of a collection; once more if they are being read.
+
+        Args:
+            collection_id: Id of the collection.
+            keeps_missing: See `Collections.update`.
+        """
         if collection_id in self._updates:
             self._repeats.add(collection_id)  # files may have been added since it began
         else:
-            self.start(self._begin_update(collection_id))
+            self.start(self._begin_update(collection_id, keeps_missing=keeps_missing))
 
     def stop(self, collection_id: str) -> None:
         """Stop reading files; what was read stays."""
         if (stop := self._updates.get(collection_id)) is not None:
             stop.set()
 
-    def _begin_update(self, collection_id: str) -> Coroutine[Any, Any, None]:
+    def _begin_update(
+        self, collection_id: str, *, keeps_missing: bool = True
+    ) -> Coroutine[Any, Any, None]:
         """Begin the update of a collection; returns its work."""
         self._updates[collection_id] = stop = threading.Event()
         self._scanned_s[collection_id] = time.monotonic()
         self.updating_changed.emit(collection_id)
-        return self._update(collection_id, stop)
+        return self._update(collection_id, stop, keeps_missing=keeps_missing)
 
-    async def _update(self, collection_id: str, stop: threading.Event) -> None:
+    async def _update(
+        self, collection_id: str, stop: threading.Event, *, keeps_missing: bool
+    ) -> None:
         loop = asyncio.get_running_loop()
         embed = self._embedding(stop.is_set)
 
@@ -250,7 +256,9 @@ class DocumentsState(QObject):
                 loop.call_soon_threadsafe(self.progressed.emit, collection_id, progress)
 
         def work() -> None:
-            self._open().update(collection_id, report, stop.is_set, embed)
+            self._open().update(
+                collection_id, report, stop.is_set, embed, keeps_missing=keeps_missing
+            )
 
         # Not one of asyncio's few threads: another program's update may make it wait for minutes.
         thread = ThreadPoolExecutor(1, "medusa-update")
@@ -321,29 +329,19 @@ class DocumentsState(QObject):
         begun_s = time.monotonic()
         for info in self.collections:
             scanned_s = self._scanned_s.get(info.id, -_RESCAN_S)
-            if info.id in ids and begun_s - scanned_s >= _RESCAN_S and not self._is_read(info.id):
-                self._rescans.add(info.id)
-                self.tasks.start(self._rescan(info), partial(self._rescans.discard, info.id))
-        while any(map(self._is_read, ids)) and not pending.is_done:
+            if info.id in ids and begun_s - scanned_s >= _RESCAN_S and info.id not in self._updates:
+                self.tasks.start(self._rescan(self._begin_update(info.id)))
+        while any(map(self.is_updating, ids)) and not pending.is_done:
             if time.monotonic() - begun_s > _MOST_RESCAN_S:
                 break
             await asyncio.sleep(_POLL_S)
 
-    def _is_read(self, collection_id: str) -> bool:
-        """Whether the files of a collection are looked at or read."""
-        return collection_id in self._rescans or collection_id in self._updates
-
-    async def _rescan(self, info: CollectionInfo) -> None:
-        """Read the files of a collection that have changed; errors are only logged.
-
-        If one of its paths is missing, nothing is read: that of a drive which isn't mounted would
-        remove all of its documents.
-        """
-        if await asyncio.to_thread(_all_exist, info.paths) and info.id not in self._updates:
-            try:
-                await self._begin_update(info.id)
-            except MedusaError as error:
-                log.warning("documents couldn't be read again: %s", error)
+    async def _rescan(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the update before a prompt; errors are only logged."""
+        try:
+            await work
+        except MedusaError as error:
+            log.warning("documents couldn't be read again: %s", error)
 
     def _embedding(self, is_stopped: Callable[[], bool]) -> EngineEmbedding | None:
         """The chosen embedding model; None for none."""
@@ -386,8 +384,3 @@ class DocumentsState(QObject):
             log.info("work on documents was stopped")
         except MedusaError as error:
             self.failed.emit(error.message, error.hint)
-
-
-def _all_exist(paths: Sequence[Path]) -> bool:
-    """Whether all files and folders of a collection exist."""
-    return all(map(os.path.lexists, paths))

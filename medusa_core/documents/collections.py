@@ -180,6 +180,8 @@ class Collections:
         on_progress: OnIndexProgress,
         is_stopped: IsStopped,
         embed: Embed | None = None,
+        *,
+        keeps_missing: bool = False,
     ) -> None:
         """Read new and changed files, remove vanished ones, and embed new chunks.
 
@@ -191,13 +193,23 @@ class Collections:
             on_progress: Called in this thread after each file and batch of chunks.
             is_stopped: Asked several times a second.
             embed: The embedding model; None to search by words only.
+            keeps_missing: Whether to keep what was read of a path that was added and doesn't exist,
+                or of a folder that can't be opened: its drive may not be mounted.
 
         Raises:
             RequestError: The collection was removed.
             StorageError: The database can't be read or written.
             MedusaError: The embedding model fails.
         """
-        update_collection(self._store, self._lock, collection_id, on_progress, is_stopped, embed)
+        update_collection(
+            self._store,
+            self._lock,
+            collection_id,
+            on_progress,
+            is_stopped,
+            embed,
+            keeps_missing=keeps_missing,
+        )
 
     def search(
         self,

@@ -36,6 +36,8 @@ def update_collection(
     on_progress: OnIndexProgress,
     is_stopped: IsStopped,
     embed: Embed | None,
+    *,
+    keeps_missing: bool,
 ) -> None:
     """Update the index of a collection; see `Collections.update`.
 
@@ -46,11 +48,12 @@ def update_collection(
         on_progress: Called after each file and batch.
         is_stopped: Asked between files and batches.
         embed: The embedding model; None for none.
+        keeps_missing: See `Collections.update`.
     """
     with _Lock(lock, is_stopped) as is_locked:
         if not is_locked:
             return
-        _read_changed(store, collection_id, on_progress, is_stopped)
+        _read_changed(store, collection_id, on_progress, is_stopped, keeps_missing=keeps_missing)
         if embed is not None and not is_stopped():
             _embed_missing(store, collection_id, on_progress, is_stopped, embed)
 
@@ -85,11 +88,19 @@ def _read_changed(
     collection_id: str,
     on_progress: OnIndexProgress,
     is_stopped: IsStopped,
+    *,
+    keeps_missing: bool,
 ) -> None:
     """Remove vanished documents, and read new and changed ones."""
     collection = store.collection(collection_id)
-    files = scan(store.roots(collection))
+    roots = store.roots(collection)
+    files = scan(roots)
     known = store.documents(collection)
+    if keeps_missing:
+        missing = [root for root in roots if not os.path.lexists(root)]
+        missing += [path for path, file in files.items() if file.is_unreachable]
+        known = {path: one for path, one in known.items() if not _is_within(path, missing)}
+        files = {path: one for path, one in files.items() if not one.is_unreachable}
     vanished = [document.number for path, document in known.items() if path not in files]
     if vanished:
         store.remove_documents(vanished)
@@ -115,6 +126,11 @@ def _read_changed(
         on_progress(IndexProgress(number, len(to_read), Path(file.path).name, False))
     if vanished or num_replaced:
         store.purge()
+
+
+def _is_within(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path is one of some files and folders, or within one."""
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def _is_changed(file: FoundFile, known: StoredDocument | None) -> bool:

@@ -25,12 +25,14 @@ class FoundFile(NamedTuple):
         num_bytes: Size.
         changed_ns: Time of its last change.
         reason: Why it is skipped; empty for a file to be read.
+        is_unreachable: Whether it can't be opened, which may pass.
     """
 
     path: str
     num_bytes: int
     changed_ns: int
     reason: str = ""
+    is_unreachable: bool = False
 
 
 def scan(roots: Iterable[str]) -> dict[str, FoundFile]:
@@ -72,7 +74,7 @@ def _walk(root: str) -> Iterator[FoundFile]:
                 some = islice(listing, _MOST_ENTRIES + 1)
                 entries = sorted(some, key=lambda entry: entry.name)
         except OSError as error:
-            yield FoundFile(folder, 0, 0, tr("It can't be opened: {0}.", error.strerror or error))
+            yield _unreachable(folder, error)
             continue
         inner = []
         for entry in entries:
@@ -127,7 +129,7 @@ def _file(path: str) -> FoundFile:
     try:
         status = os.lstat(path)
     except OSError as error:
-        return FoundFile(path, 0, 0, tr("It can't be opened: {0}.", error.strerror or error))
+        return _unreachable(path, error)
     reason = ""
     if not stat.S_ISREG(status.st_mode):
         reason = tr("It isn't a file.")
@@ -136,3 +138,9 @@ def _file(path: str) -> FoundFile:
     elif not status.st_size:
         reason = tr("It is empty.")
     return FoundFile(path, status.st_size, status.st_mtime_ns, reason)
+
+
+def _unreachable(path: str, error: OSError) -> FoundFile:
+    """Describe a file or folder that can't be opened."""
+    reason = tr("It can't be opened: {0}.", error.strerror or error)
+    return FoundFile(path, 0, 0, reason, is_unreachable=True)

@@ -351,6 +351,40 @@ def test_files_of_a_path_that_is_taken_out_during_an_update_are_not_read(
     assert [one.document for one in found] == ["kept.txt"]
 
 
+def test_documents_of_an_unmounted_drive_are_kept(
+    collections: Collections, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "inner").mkdir()
+    (folder / "inner" / "owls.txt").write_text("Owls hunt at night.\n")
+    other = tmp_path / "other.txt"
+    other.write_text("Other birds.\n")
+    collection_id = indexed(collections, folder)
+    collections.add_paths(collection_id, [other])
+
+    def update_and_keep() -> None:
+        collections.update(collection_id, lambda _: None, lambda: False, keeps_missing=True)
+
+    real = os.scandir
+
+    def scandir(path: str) -> Any:
+        if Path(path).name == "inner":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", scandir)
+        update_and_keep()
+    assert len(collections.search([collection_id], "owls").passages) == 1
+    folder.rename(tmp_path / "unmounted")
+    update_and_keep()
+    shown = states(collections, collection_id)
+    assert shown.pop("other.txt") is DocumentState.INDEXED
+    assert set(shown) == {"birds.txt", "code.py", "owls.txt"}
+    assert set(shown.values()) == {DocumentState.CHANGED}
+    update(collections, collection_id)
+    assert set(states(collections, collection_id)) == {"other.txt"}
+
+
 def test_an_update_can_be_stopped_and_continued(collections: Collections, folder: Path) -> None:
     collection_id = collections.create("Stopped").id
     collections.add_paths(collection_id, [folder])

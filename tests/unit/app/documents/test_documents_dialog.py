@@ -152,7 +152,7 @@ def test_reading_can_be_stopped_and_shows_its_progress(
     run: Run, open_dialog: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_slowly(
-        _self: object, _id: str, report: object, is_stopped: object, _embed: object
+        _self: object, _id: str, report: object, is_stopped: object, *_: object, **__: object
     ) -> None:
         assert callable(report)
         assert callable(is_stopped)

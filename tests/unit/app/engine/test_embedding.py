@@ -231,8 +231,8 @@ def test_files_that_are_added_while_others_are_read_are_read_after_them(
         (tmp_path / f"{name}.txt").write_text(f"heron {name}")
     has_read, may_end, update = threading.Event(), threading.Event(), Collections.update
 
-    def slow(*arguments: Any) -> None:
-        update(*arguments)
+    def slow(*arguments: Any, **named: bool) -> None:
+        update(*arguments, **named)
         has_read.set()
         may_end.wait(60)
 
