@@ -112,7 +112,9 @@ class CallController(QObject):
         )
         known = () if self.toolbox is None else self.toolbox.all_tools()
         tools = {one.tool.name: one for one in (known if calls is None else calls.run.tools)}
-        return CallQuestion(place, name, tools.get(name), is_repeated)
+        tool = tools.get(name)
+        is_there = tool is not None and any(one.id == tool.id for one in known)
+        return CallQuestion(place, name, tool if is_there else None, is_repeated)
 
     def is_waiting(self, turn: Turn) -> bool:
         """Whether the answer of a turn waits for the user's decision now."""

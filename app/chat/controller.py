@@ -22,12 +22,12 @@ from app.chat.messages.figures import empty_words
 from app.chat.messages.message_widgets import Notice
 from app.chat.model_status import ModelStatusView
 from app.chat.passage_retrieval import PassageRetrieval
-from app.chat.remarks import remarks_on
+from app.chat.remarks import remarks_on, remarks_on_passages
 from app.chat.round_requests import RoundRequests
 from app.chat.turn_list import TurnList
 from app.engine.bridge import EngineBridge
 from app.engine.loaded_model import LoadedModel
-from app.i18n.engine_texts import engine_text, error_text
+from app.i18n.engine_texts import engine_text
 from app.i18n.numbers import Number
 from app.state.chat import ChatState, Draft
 from app.theme.appearance import Appearance
@@ -422,12 +422,8 @@ class ChatController(QObject):
             self.passages_found.emit(conversation, turn)
         if conversation is self.conversation:
             self.path.show_passages()
-            if result.problem is not None:
-                words = self.tr("The documents were searched by words alone: {0}")
-                self._page.conversation.add(Notice(words.format(error_text(result.problem))))
-            if result.is_empty:
-                words = self.tr("No passage of the documents was read for this message.")
-                self._page.conversation.add(Notice(words))
+            for text in remarks_on_passages(result):
+                self._page.conversation.add(Notice(text))
         self._show_status(turn, self._waiting_words)
         self._request(run)
 

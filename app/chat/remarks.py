@@ -1,16 +1,21 @@
-"""Remarks below a complete answer."""
+"""Remarks below an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.engine_texts import error_text
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.legend import Legend
 from medusa_core.chats.conversation import Turn
 from medusa_core.messages import GenerationDone, StopReason
+
+if TYPE_CHECKING:
+    from medusa_core.api import Retrieved
 
 CONTEXT = QT_TRANSLATE_NOOP(
     "Chat",
@@ -70,3 +75,20 @@ def remarks_on(
     others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
     if turn.answer.given is None and any(one.text == done.text for one in others):
         yield QCoreApplication.translate("Chat", SAME).format(setting_text(rule.label), drawing)
+
+
+def remarks_on_passages(result: Retrieved) -> Iterator[str]:
+    """Return the remarks on a search of the documents in the window's language."""
+    if result.problem is not None:
+        words = QCoreApplication.translate(
+            "Chat", "The documents were searched by words alone: {0}"
+        )
+        yield words.format(error_text(result.problem))
+    if result.are_removed:
+        yield QCoreApplication.translate(
+            "Chat", "The documents of this chat were removed, so the model read none of them."
+        )
+    elif result.is_empty:
+        yield QCoreApplication.translate(
+            "Chat", "No passage of the documents was read for this message."
+        )

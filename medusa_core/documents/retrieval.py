@@ -62,6 +62,7 @@ class Retrieved:
         used_vectors: Whether vectors were searched.
         problem: Why the embedding model failed; None if it didn't, or none is chosen.
         has_known: Whether some results are passages that the conversation already has.
+        are_removed: Whether all of the collections were removed.
     """
 
     passages: tuple[PassagePart, ...] = ()
@@ -69,6 +70,7 @@ class Retrieved:
     used_vectors: bool = False
     problem: MedusaError | None = None
     has_known: bool = False
+    are_removed: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -101,7 +103,7 @@ def retrieve(
     """
     ids = collections.existing(collection_ids)
     if not ids:
-        return Retrieved()
+        return Retrieved(are_removed=True)
     whole = collections.whole_text(ids, room.whole * _BYTES_PER_TOKEN)
     if whole is not None:
         new = _new(whole, known)

@@ -129,8 +129,8 @@
         <translation>Das Modell liest, dass Sie abgelehnt haben, und fährt fort.</translation>
     </message>
     <message>
-        <source>This tool isn&apos;t there now. Switch it on under Tools, or deny the call.</source>
-        <translation>Dieses Werkzeug ist gerade nicht da. Schalten Sie es unter Werkzeuge ein, oder lehnen Sie den Aufruf ab.</translation>
+        <source>This tool isn&apos;t there now. Switch it on or restart its server under Tools, or deny the call.</source>
+        <translation>Dieses Werkzeug ist gerade nicht da. Schalten Sie es unter Werkzeuge ein oder starten Sie dort seinen Server neu, oder lehnen Sie den Aufruf ab.</translation>
     </message>
     <message>
         <source>A built-in tool of this program</source>
@@ -612,6 +612,18 @@
         <translation>Nach {0} Runden mit Aufrufen bekam das Modell keine Werkzeuge mehr angeboten und hat aus den bisherigen Ergebnissen geantwortet. Bitten Sie es weiterzumachen, falls etwas fehlt.</translation>
     </message>
     <message>
+        <source>The documents were searched by words alone: {0}</source>
+        <translation>Die Dokumente wurden nur nach Wörtern durchsucht: {0}</translation>
+    </message>
+    <message>
+        <source>The documents of this chat were removed, so the model read none of them.</source>
+        <translation>Die Dokumente dieses Gesprächs wurden entfernt; das Modell hat daher keine gelesen.</translation>
+    </message>
+    <message>
+        <source>No passage of the documents was read for this message.</source>
+        <translation>Für diese Nachricht wurde keine Textstelle der Dokumente gelesen.</translation>
+    </message>
+    <message>
         <source>The same text again: {0} always takes the likeliest token. For another answer choose {1} under Settings of this chat (Ctrl+Shift+P).</source>
         <translation>Wieder derselbe Text: {0} nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „{1}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
     </message>
@@ -767,14 +779,6 @@
     <message>
         <source>The model isn&apos;t offered these tools, which aren&apos;t there now: {0}</source>
         <translation>Diese Werkzeuge sind gerade nicht da und werden dem Modell nicht angeboten: {0}</translation>
-    </message>
-    <message>
-        <source>The documents were searched by words alone: {0}</source>
-        <translation>Die Dokumente wurden nur nach Wörtern durchsucht: {0}</translation>
-    </message>
-    <message>
-        <source>No passage of the documents was read for this message.</source>
-        <translation>Für diese Nachricht wurde keine Textstelle der Dokumente gelesen.</translation>
     </message>
     <message>
         <source>Thinking…</source>

@@ -153,7 +153,10 @@ class ApprovalForm(QFrame):
         """Return where the tool comes from."""
         tool = self.question.tool
         if tool is None:
-            return self.tr("This tool isn't there now. Switch it on under Tools, or deny the call.")
+            return self.tr(
+                "This tool isn't there now. Switch it on or restart its server under Tools, or "
+                "deny the call."
+            )
         if tool.server is None:
             return self.tr("A built-in tool of this program")
         command = visible_text(tool.server.command_line).replace("\n", r"\n")

@@ -25,6 +25,7 @@ _STATES = {
     CallState.INTERRUPTED: QT_TRANSLATE_NOOP("Chat", "interrupted"),
 }
 _MOST_NAME_CHARS = 80
+_MOST_REASON_CHARS = 60
 _SHOWN_S = 0.05  # a shorter duration would be shown as 0.0 s
 
 
@@ -46,10 +47,10 @@ class CallCard(Fold):
     def show_call(self, call: RoundCall) -> None:
         """Show a call, or its new state."""
         self.call = call
-        parts = [
-            one_line(call.call.name, _MOST_NAME_CHARS),
-            QCoreApplication.translate("Chat", _STATES[call.state]),
-        ]
+        state = QCoreApplication.translate("Chat", _STATES[call.state])
+        if call.state is CallState.FAILED and call.result is not None and call.result.text:
+            state = f"{state}: {one_line(call.result.text, _MOST_REASON_CHARS)}"
+        parts = [one_line(call.call.name, _MOST_NAME_CHARS), state]
         if call.result is not None and call.result.duration_s >= _SHOWN_S:
             parts.append(f"{Number(call.result.duration_s):.1f} s")
         self.show_title(

@@ -157,12 +157,13 @@ class RoundView(QWidget):
 
     def show_question(self, question: CallQuestion | None) -> None:
         """Ask about a call in place of its card; None asks about none."""
-        if self.form is not None:
-            if self.form.question == question:
+        former, self.form = self.form, None
+        if former is not None:
+            if former.question == question:
+                self.form = former
                 return
-            self.form.hide()
-            self.form.deleteLater()
-            self.form = None
+            former.hide()
+            former.deleteLater()
         self._show_calls()
         for place, card in enumerate(self.cards):
             card.setVisible(question is None or place != question.place)
@@ -170,6 +171,8 @@ class RoundView(QWidget):
             call = self.round.calls[question.place]
             self.form = ApprovalForm(question, call, self._appearance)
             place = question.place
+            if former is not None and former.question.place == place:  # its tool came or went
+                self.form.edit.setPlainText(former.edit.toPlainText())
             self.form.decided.connect(lambda *decision: self.decided.emit(place, *decision))
             self._column.insertWidget(self._column.indexOf(self.cards[question.place]), self.form)
             self.form.show()

@@ -111,7 +111,11 @@ def test_room_leaves_an_answer_and_the_conversation_their_share() -> None:
 def test_removed_collections_are_ignored(collections: Collections, tmp_path: Path) -> None:
     one = indexed(collections, tmp_path, a="Herons wait.")
     collections.remove(one)
-    assert retrieve(collections, [one, "unknown"], ["Herons"], (), ROOMY).passages == ()
+    found = retrieve(collections, [one, "unknown"], ["Herons"], (), ROOMY)
+    assert (found.passages, found.are_removed) == ((), True)
+    other = indexed(collections, tmp_path, a="Herons wait.")
+    found = retrieve(collections, [one, other], ["Herons"], (), ROOMY)
+    assert (len(found.passages), found.are_removed) == (1, False)
 
 
 def test_without_its_embedding_model_words_are_searched_and_the_reason_is_said(

@@ -138,6 +138,25 @@ def test_a_denied_call_lets_the_model_go_on(qtbot: QtBot, open_with_tools: OpenW
     assert "denied" in engine.of_kind(Generate)[-1].messages[-1].text
 
 
+def test_a_tool_that_goes_while_its_call_waits_cannot_be_allowed_until_it_is_back(
+    qtbot: QtBot, open_with_tools: OpenWithTools
+) -> None:
+    window, engine = open_with_tools(SUM)
+    toolbox = window.chat.toolbox
+    assert toolbox is not None
+    send(window, "How much?")
+    form_of(qtbot, window).edit.setPlainText('{"expression": "1 + 1"}')
+    toolbox.set_builtin("calculate", on=False)
+    qtbot.waitUntil(lambda: not shown_question(window).once_button.isEnabled())
+    assert shown_question(window).deny_button.isEnabled()
+    toolbox.set_builtin("calculate", on=True)
+    qtbot.waitUntil(lambda: shown_question(window).once_button.isEnabled())
+    engine.script = Script(answer="Two.")
+    shown_question(window).once_button.click()
+    wait_idle(qtbot, window)
+    assert engine.of_kind(Generate)[-1].messages[-1].text == "2", "the edited arguments stayed"
+
+
 def test_edited_arguments_run_and_nonsense_doesnt(
     qtbot: QtBot, open_with_tools: OpenWithTools
 ) -> None:

@@ -298,5 +298,10 @@ def test_it_is_said_when_nothing_of_the_documents_is_read(
         assert prompts_of(engine) == ["Who waits?"]
         notices = [one.text for one in window.page.conversation.messages if isinstance(one, Notice)]
         assert notices == ["No passage of the documents was read for this message."]
+        await window.documents.remove(empty)
+        await ask(window, "And now?")
+        notices = [one.text for one in window.page.conversation.messages if isinstance(one, Notice)]
+        (notice,) = notices
+        assert "were removed" in notice
 
     run(work)

@@ -83,7 +83,7 @@ def test_a_call_shows_each_state_and_the_next_round_when_it_begins(
     answer.rounds.append(Round("r1"))
     answer.is_running = True
     message.refresh()
-    assert "failed" in card.button.text()
+    assert card.button.text() == "clock&&<b> · failed: No such zone · 0.2 s"
     assert "No such zone" in card.view.toPlainText()
     assert message.request_id == "r1"
     assert message.row.isHidden()
