@@ -54,7 +54,7 @@ WHOLE_EVERY = 100  # tests between two collections of everything
 
 
 tests_done = count(1)
-freeze = gc.freeze  # which tests don't reach
+freeze, unfreeze = gc.freeze, gc.unfreeze  # which tests don't reach
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -74,7 +74,9 @@ def collect_outside_of_windows() -> bool:
     has_windows = qt is not None and qt.QCoreApplication.instance() is not None
     may_collect = threading.current_thread() is threading.main_thread() or not has_windows
     if may_collect:
+        unfreeze()  # the engine looks whether a model was freed, which may be an older one
         gc.collect()
+        freeze()
     return may_collect
 
 

@@ -26,7 +26,7 @@ QUICK = Limits(
     window_bytes=8 << 20,
     window_messages=1000,
 )
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 def program(name: str, *behaviours: str, env: dict[str, str] | None = None) -> ToolServer:

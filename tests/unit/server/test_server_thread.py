@@ -130,7 +130,7 @@ def test_a_port_in_use_is_reported_to_the_window(window: Window) -> None:
     assert [str(port) in error.message for error in failures] == [True]
 
 
-IMPATIENT = Limits(head_s=0.2, body_s=0.2, send_s=0.3)
+IMPATIENT = Limits(head_s=0.5, body_s=0.5, send_s=0.5)
 impatient = pytest.mark.parametrize("window", [IMPATIENT], indirect=True)
 
 

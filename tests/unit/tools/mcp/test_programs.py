@@ -249,7 +249,7 @@ def test_closing_ends_stubborn_programs_with_their_children(tmp_path: Path) -> N
         assert children
         start_s = time.monotonic()
         toolbox.close()
-        assert time.monotonic() - start_s < WAIT_S  # its children sleep for 99 s
+        assert time.monotonic() - start_s < 60  # its children sleep for 99 s
     for process in (pid, *(child.pid for child in children)):
         wait_for_end(process)
 
