@@ -23,8 +23,8 @@ class PartRates(QWidget):
         words: Description for screen readers.
     """
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
         self._appearance = appearance
         self._parts: tuple[PartRate, ...] = ()
         self._lines: list[_Line] = []

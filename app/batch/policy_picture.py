@@ -22,8 +22,8 @@ class PolicyPicture(QWidget):
         words: Description for screen readers.
     """
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
         self._appearance = appearance
         self._policy: Policy | None = None
         self._sizes = BlockBytes()

@@ -49,8 +49,8 @@ class PlanBar(QWidget):
     rows_changed = Signal(int)
     rows_chosen = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._planned: Planned | None = None
         self._plain_step_s = 0.0
         self.slider = QSlider(Qt.Orientation.Horizontal)

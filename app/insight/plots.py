@@ -6,7 +6,6 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent
-from PySide6.QtWidgets import QWidget
 
 from app.i18n.numbers import localize_separators
 from app.insight.steps_figures import Floats
@@ -40,8 +39,8 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         meaning: Definition of the plotted figure.
     """
 
-    def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, axisItems={side: _Axis(side) for side in _AXES})
+    def __init__(self, name: str, meaning: str) -> None:
+        super().__init__(axisItems={side: _Axis(side) for side in _AXES})
         self._name = name
         self._unit = ""
         self._focus_colour = ""
@@ -107,8 +106,8 @@ class TimePlot(Plot):
     step_chosen = Signal(int)
     step_moved = Signal(int)
 
-    def __init__(self, name: str, meaning: str, parent: QWidget | None = None) -> None:
-        super().__init__(name, meaning, parent)
+    def __init__(self, name: str, meaning: str) -> None:
+        super().__init__(name, meaning)
         self.marker = pg.InfiniteLine(movable=True)
         self.marker.sigDragged.connect(lambda line: self.step_chosen.emit(round(line.value())))
         self.marker.setZValue(1)

@@ -82,13 +82,8 @@ class TreeLegend(QWidget):
         samples: Makes the samples from the names of drafters.
     """
 
-    def __init__(
-        self,
-        samples: Callable[[Legend], Samples],
-        appearance: Appearance,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, samples: Callable[[Legend], Samples], appearance: Appearance) -> None:
+        super().__init__()
         self._appearance = appearance
         self._samples = samples
         self._occurred: frozenset[NodeState | str] = frozenset()

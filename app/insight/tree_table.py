@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QTableWidget,
     QTableWidgetItem,
-    QWidget,
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
@@ -41,8 +40,8 @@ class TreeTable(QTableWidget):
 
     node_chosen = Signal(int)
 
-    def __init__(self, legend: Legend, parent: QWidget | None = None) -> None:
-        super().__init__(0, len(COLUMNS), parent)
+    def __init__(self, legend: Legend) -> None:
+        super().__init__(0, len(COLUMNS))
         self._legend = legend
         self._chosen = -1
         self.setAccessibleName(self.tr("Nodes of the tree"))

@@ -84,8 +84,8 @@ class Details(QWidget):
 
     acted = Signal()
 
-    def __init__(self, appearance: Appearance, action: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, appearance: Appearance, action: str) -> None:
+        super().__init__()
         self._appearance = appearance
         self._subject: Subject | None = None
         self._budget: Budget | None = None

@@ -19,8 +19,8 @@ class LayerStrip(QWidget):
         words: Text of the legend.
     """
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
         self._appearance = appearance
         self._cells = _Cells(appearance)
         self._legend = QLabel()

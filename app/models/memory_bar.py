@@ -39,8 +39,8 @@ class MemoryBar(QWidget):
         layers: Tier of each layer, if not all are on the device.
     """
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
         self._appearance = appearance
         self._plan: MemoryPlan | None = None
         self._bar = _Bar(appearance)

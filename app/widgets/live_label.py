@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel
 
 from app.widgets.announce import announce
 
@@ -11,8 +11,8 @@ from app.widgets.announce import announce
 class LiveLabel(QLabel):
     """Wrapped label of plain text for events, such as that a search found nothing."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
         self.setObjectName("notice")
         self.setWordWrap(True)
         self.setTextFormat(Qt.TextFormat.PlainText)

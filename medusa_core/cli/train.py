@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -223,7 +223,7 @@ def run_heads(args: argparse.Namespace) -> int:
         plan = plan_heads(args)
         print(plan_text(plan))
         if args.json is not None:
-            write_file(args.json, json.dumps(plan.as_dict()) + "\n")
+            write_file(args.json, json.dumps(asdict(plan)) + "\n")
         return 0
     finished = train_heads(args)
     print(f"made: {args.out}" if finished else "paused; go on with --resume")

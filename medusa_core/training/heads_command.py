@@ -21,6 +21,7 @@ from medusa_core.models.lora.adapter_shape import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.tuning.threads import choose_threads
 from medusa_core.system import compute_threads
+from medusa_core.system.jobs.heads_training import HeadsNeeds
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
     demo_model_dir,
@@ -36,7 +37,7 @@ from medusa_core.training.dspark_trainee import DSparkTrainee
 from medusa_core.training.eagle_trainee import EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of, vocabulary_of
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
-from medusa_core.training.heads_plan import HeadsPlan, memory_of_this_program, plan_run
+from medusa_core.training.heads_plan import memory_of_this_program, plan_run
 from medusa_core.training.heads_run import HeadsRun, MakeJoint, RunParts, drafted_tokens
 from medusa_core.training.hydra_trainee import HydraTrainee, open_trained
 from medusa_core.training.joint import JointTrainee
@@ -110,7 +111,7 @@ def train_heads(args: argparse.Namespace) -> bool:
         return HeadsRun(folder, parts).run()
 
 
-def plan_heads(args: argparse.Namespace) -> HeadsPlan:
+def plan_heads(args: argparse.Namespace) -> HeadsNeeds:
     """Print what a run would need, without starting it.
 
     Raises:

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
 
 import psutil
 
@@ -18,6 +17,7 @@ from medusa_core.loading.memory.budget import RUNTIME_BYTES
 from medusa_core.loading.target import Target
 from medusa_core.models.token_table import DenseTable
 from medusa_core.speculation.tuning.row_policy import RowPolicy
+from medusa_core.system.jobs.heads_training import HeadsNeeds
 from medusa_core.training.answers import OwnAnswer, own_answers
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.expectation import expected_tau
@@ -48,38 +48,13 @@ _OPTIMIZED = 4  # weights, gradients and Adam's two moments in float32
 _ANSWER_BYTES = 7  # bytes of a token as text
 
 
-@dataclass(frozen=True, slots=True)
-class HeadsPlan:
-    """What a run needs.
-
-    Attributes:
-        peak_bytes: Peak memory of the device, including this program.
-        disk_bytes: Final size of the run's folder.
-        tokens_per_s: Speed at which the model writes answers; 0 if it doesn't.
-        hours: Total time.
-        num_steps: Training steps of the heads.
-        tau: Tokens per step to expect with trees of 8 rows, about.
-    """
-
-    peak_bytes: int
-    disk_bytes: int
-    tokens_per_s: float
-    hours: float
-    num_steps: int
-    tau: float
-
-    def as_dict(self) -> dict[str, float]:
-        """Return the plan for JSON."""
-        return asdict(self)
-
-
 def plan_run(
     config: HeadsConfig,
     target: Target,
     make: MakeTrainee,
     prompts: Sequence[TrainingPrompt],
     base_bytes: int,
-) -> HeadsPlan:
+) -> HeadsNeeds:
     """Measure speeds and compute sizes.
 
     Args:
@@ -129,7 +104,7 @@ def plan_run(
         rounds = joint_share(config, max(1, number // texts)).steps
         seconds += rounds * joint_step_s(collect_s, texts, step_s)
         on_disk += joint_plan_of(config, target, longest).disk_bytes + _OPTIMIZED * learned
-    return HeadsPlan(
+    return HeadsNeeds(
         peak_bytes=peak_bytes(config, target, trainee, shard, longest, base_bytes),
         disk_bytes=int(on_disk),
         tokens_per_s=round(tokens_per_s, 2),
@@ -219,7 +194,7 @@ def memory_of_this_program() -> int:
     return held
 
 
-def plan_text(plan: HeadsPlan) -> str:
+def plan_text(plan: HeadsNeeds) -> str:
     """Return the plan as text."""
     answers = [f"{'answers':14}{plan.tokens_per_s:8.1f} tokens/s"] if plan.tokens_per_s else []
     return "\n".join(

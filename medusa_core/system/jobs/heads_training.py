@@ -95,14 +95,14 @@ class HeadsProgress:
 
 @dataclass(frozen=True, slots=True)
 class HeadsNeeds:
-    """Estimates for a run, from `train heads --dry-run --json`.
+    """Estimates for a run; the fields are the JSON keys of `train heads --dry-run --json`.
 
     Attributes:
-        peak_bytes: Peak memory of the device.
+        peak_bytes: Peak memory of the device, including the program.
         disk_bytes: Final size of the run's folder.
-        tokens_per_s: Speed of writing answers.
+        tokens_per_s: Speed at which the model writes answers; 0 if it doesn't.
         hours: Duration of the run.
-        num_steps: Training steps.
+        num_steps: Training steps of the heads.
         tau: Expected tokens per step with trees of 8 rows.
     """
 

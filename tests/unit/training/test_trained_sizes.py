@@ -1,6 +1,5 @@
 """What the window says of heads before they are made is what a run makes."""
 
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +11,9 @@ from safetensors import safe_open
 from medusa_core.loading.load import load_target
 from medusa_core.loading.memory.trained_heads import trained_bytes
 from medusa_core.messages import LoadOptions
-from medusa_core.system.jobs.heads_training import HeadsNeeds
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.training.heads_command import trainee_of
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.heads_plan import HeadsPlan
 from tests.support.models.tiny import TinySpec, write_tiny
 
 _KINDS: Any = TRAINED_KINDS
@@ -42,7 +39,3 @@ def test_trained_heads_have_the_predicted_size(
     answers: Any = [SimpleNamespace(answer_ids=(5, 6))]
     trainee_of(HeadsConfig(kind=kind, num_heads=3), target, answers).write(made, "tiny")
     assert trained_bytes(kind, target.config, 3) == weights_in(made)
-
-
-def test_the_window_gets_all_figures_of_a_plan() -> None:
-    assert {field.name for field in fields(HeadsPlan)} == {f.name for f in fields(HeadsNeeds)}

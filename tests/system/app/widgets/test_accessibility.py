@@ -286,7 +286,8 @@ def test_moving_between_steps_announces_which_drafts_were_accepted(
 def test_a_note_is_announced_while_its_parent_is_open(qtbot: QtBot, announced: list[str]) -> None:
     panel = QWidget()
     qtbot.addWidget(panel)
-    note = LiveLabel(parent=panel)
+    note = LiveLabel()
+    note.setParent(panel)
     note.setText("Nobody is here yet.")
     note.hide()
     panel.show()

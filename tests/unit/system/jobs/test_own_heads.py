@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ import pytest
 from medusa_core.errors import TrainingError
 from medusa_core.system.jobs.heads_training import (
     HeadsJobSpec,
+    HeadsNeeds,
     NeedsQuery,
     OwnHeads,
 )
 from medusa_core.system.sandbox.command import CommandProcess
-from medusa_core.training.heads_plan import HeadsPlan
 from tests.support.jobs import FakeCommand, commands, tell
 
 __all__ = ["commands"]
@@ -118,12 +119,10 @@ def test_requirements_are_known_when_the_command_has_reported_them(
     query = NeedsQuery(SPEC, tmp_path)
     assert query.answer() is None
     assert "--dry-run" in commands[0].arguments
-    plan = HeadsPlan(5, 6, 7.0, 8.0, 9, 1.5)
-    (tmp_path / "needs.json").write_text(json.dumps(plan.as_dict()))
+    needs = HeadsNeeds(5, 6, 7.0, 8.0, 9, 1.5)
+    (tmp_path / "needs.json").write_text(json.dumps(asdict(needs)))
     commands[0].code = 0
-    needs = query.answer()
-    assert needs is not None
-    assert (needs.hours, needs.tau) == (8.0, 1.5)
+    assert query.answer() == needs
     commands[0].code, commands[0].words = 1, "error: No.\n  Yes.\n"
     with pytest.raises(TrainingError, match="No"):
         query.answer()
