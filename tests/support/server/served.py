@@ -12,11 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from medusa_core.cli import serve, serving
 from medusa_core.cli.load_arguments import model_dirs
@@ -28,6 +30,7 @@ from medusa_core.server.server import Server
 from medusa_core.server.server_thread import ServerThread
 
 WAIT_S = 240.0
+STOP_S = 120.0  # two servers may end with the last test, which has five minutes
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -245,9 +248,11 @@ class ServedThread(Served):
 
     def close(self) -> None:
         """End it."""
-        self._thread.stop(WAIT_S)
+        self._thread.stop(STOP_S)
         self._file.close()
-        assert not self._thread.is_alive
+        if self._thread.is_alive:
+            stacks = [traceback.format_stack(one) for one in sys._current_frames().values()]
+            pytest.fail("the server runs on:\n" + "\n".join(map("".join, stacks)), pytrace=False)
 
 
 def events_of(lines: Sequence[str]) -> list[dict[str, Any]]:
