@@ -285,6 +285,14 @@ FAULTS = (
         ("test_tool_call_formats.py",),
     ),
     Fault(
+        "call-twice",
+        "medusa_core/tools/call_loop.py",
+        "ended = (CallState.DONE, CallState.FAILED, CallState.DENIED)",
+        "ended = (CallState.DENIED,)",
+        "a call that a model repeats takes effect twice",
+        ("test_call_loop.py",),
+    ),
+    Fault(
         "phrase-weights",
         "medusa_core/models/datastore/follower_stats.py",
         "share /= sum(weights.values())",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 import string
@@ -25,21 +24,20 @@ from medusa_core.chats.tool_calls.events import (
 from medusa_core.chats.tool_calls.matching import (
     MISMATCH,
     PARTIAL,
-    Head,
     JsonEnd,
-    match_head,
     match_some,
     match_text,
     trigger_of,
 )
+from medusa_core.chats.tool_calls.object_calls import ObjectCalls
+from medusa_core.chats.tool_calls.openings import CallOpenings, triggers
 from medusa_core.chats.tool_calls.python_calls import begins_python_call, python_calls
-from medusa_core.messages.tool_calls import ArgumentStyle, Segment, Slot, ToolCallFormat
+from medusa_core.messages.tool_calls import ArgumentStyle, ToolCallFormat
 
 _OPENING = re.compile(r"\s*(\[?)\s*")
 _FENCE = re.compile(r"```\w*\n")
 _FENCE_BEGUN = re.compile(r"`{1,2}|```\w{0,20}")
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_ID_KEYS = ("id", "call_id", "tool_call_id", "type")
+
 _ID_LETTERS = string.ascii_letters + string.digits
 
 
@@ -99,7 +97,8 @@ class ToolCallParser:
         self._shape, self._make_id = shape, make_id
         self._schemas = {tool["name"]: tool.get("parameters") or {} for tool in tools}
         self._names = self._schemas.keys()
-        self._keys = _Keys(shape)
+        self._objects = ObjectCalls(shape)
+        self._openings = CallOpenings(shape, self._names, takes_unknown=takes_unknown)
         self._triggers = triggers(shape)
         self._place = _Place.LEAD
         self._held = ""
@@ -207,7 +206,7 @@ class ToolCallParser:
             return
         if self._is_marked and self._shape.style is ArgumentStyle.PYTHON:
             self._place = _Place.PYTHON
-        elif self._is_marked and not self._keys.name:
+        elif self._is_marked and not self._objects.is_native:
             yield from self._parse_marked_call()
         else:
             yield from self._parse_unmarked_call()
@@ -215,48 +214,14 @@ class ToolCallParser:
     def _parse_marked_call(self) -> Iterator[ToolCallEvent]:
         """Parse a call whose function name is enclosed by markers."""
         text = self._opening + self._held
-        heads = [self._match_call_head(text, start) for start in self._call_openings()]
-        found = next((head for head in heads if head.end >= 0), None)
-        if found is not None:
+        found = self._openings.match(text)
+        if found.end >= 0:
             self._held = text[found.end :]
-            yield self._begin_call(found.name, self._call_id(found))
+            yield self._begin_call(found.name, self._openings.call_id(found))
             self._reader = argument_reader(self._shape, self._schemas.get(found.name, {}))
             self._place, self._num_braces = _Place.ARGUMENTS, 0
-        elif not any(head.end == PARTIAL for head in heads):
+        elif found.end != PARTIAL:
             yield from self._emit_as_text()
-
-    def _call_openings(self) -> list[tuple[Segment, ...]]:
-        """Return the openings to accept: models forget the markers around several calls."""
-        shape = self._shape
-        first, *others = shape.call_open
-        assert isinstance(first, str)  # by the making of formats
-        last_line = first.strip().splitlines()[-1:]
-        openings = dict.fromkeys((shape.opening, shape.separator + first, first, *last_line))
-        return [*((opening, *others) for opening in openings), *shape.other_openings]
-
-    def _match_call_head(self, text: str, segments: tuple[Segment, ...]) -> Head:
-        """Match a call up to its arguments; a mismatch if no arguments follow."""
-        found = match_head(text, 0, segments, self._names, takes_unknown=self._takes_unknown)
-        if found.end < 0:
-            return found
-        if self._shape.style is not ArgumentStyle.TAGS:
-            begin = match_text(text, found.end, "{")
-            return found._replace(end=begin - 1 if begin >= 0 else begin)
-        close = next((one for one in self._shape.call_close if isinstance(one, str)), "")
-        after = [
-            match_text(text, found.end, one.split()[0])
-            for one in (self._shape.tags.before_key, close, self._shape.section_close)
-            if one.strip()
-        ]
-        is_begun = max(after, default=MISMATCH) >= 0
-        return found if is_begun else Head(PARTIAL if PARTIAL in after else MISMATCH)
-
-    def _call_id(self, head: Head) -> str:
-        """Return the call id that the model wrote; empty if it wrote none."""
-        if not self._shape.call_id:
-            return head.call_id
-        parts = {Slot.NAME: head.name, Slot.INDEX: head.number, Slot.CALL_ID: head.call_id}
-        return "".join(one if isinstance(one, str) else parts[one] for one in self._shape.call_id)
 
     def _parse_unmarked_call(self) -> Iterator[ToolCallEvent]:
         """Parse a call in the form of a JSON object, or in Python syntax."""
@@ -278,7 +243,7 @@ class ToolCallParser:
         """Return the position after the markers between the trigger and the JSON object."""
         if not self._is_marked:
             return 0
-        place, is_partial = match_some(self._held, 0, self._keys.marks_after(self._opening))
+        place, is_partial = match_some(self._held, 0, self._objects.marks_after(self._opening))
         return PARTIAL if is_partial else place
 
     def _is_python(self, text: str) -> bool:
@@ -292,37 +257,24 @@ class ToolCallParser:
 
     def _parse_object_call(self, rest: str) -> Iterator[ToolCallEvent]:
         """Parse a JSON object with a name and arguments."""
-        head = self._keys.head.match(rest)
-        name = "" if head is None else _string(head.group(1))
-        if head is not None and self._is_function(name):
-            self._held, self._place = rest[head.end() :], _Place.ARGUMENTS
-            # Qwen2.5-Coder's template has doubled braces, which the model may imitate.
-            self._reader, self._num_braces = JsonReader(), 1 + rest.startswith("{{")
-            yield self._begin_call(name)
-            return
-        if head is not None or self._is_no_call(rest):
+        name = self._objects.name(rest)
+        if name is not None and not self._is_function(name):
             yield from self._emit_as_text()
-            return
-        end = JsonEnd().find(rest)
-        if end < 0:
-            return
-        call = self._keys.read(rest[:end])
-        if call is None or not self._is_function(call[0]):
-            yield from self._emit_as_text()
-            return
-        self._held, self._place = rest[end:], _Place.AFTER
-        yield from self._emit_call(*call)
+        elif (head := self._objects.head(rest)) is not None:
+            self._held, self._place = rest[head.end :], _Place.ARGUMENTS
+            self._reader, self._num_braces = JsonReader(), head.num_braces
+            yield self._begin_call(head.name)
+        elif (end := JsonEnd().find(rest)) >= 0:
+            call = self._objects.read(rest[:end])
+            if call is None or not self._is_function(call[0]):
+                yield from self._emit_as_text()
+                return
+            self._held, self._place = rest[end:], _Place.AFTER
+            yield from self._emit_call(*call)
 
     def _is_function(self, name: str) -> bool:
         """Whether a JSON object with this name is a call."""
         return name in self._names or (self._takes_unknown and self._is_marked and bool(name))
-
-    def _is_no_call(self, rest: str) -> bool:
-        """Whether an object can't become a call, so that its text needn't be held back."""
-        first, named = self._keys.first.match(rest), self._keys.named.match(rest)
-        if named is not None:
-            return not self._is_function(_string(named.group(1)))
-        return first is not None and first.group(1) not in self._keys.known
 
     def _parse_python(self) -> Iterator[ToolCallEvent]:
         """Parse calls in Python syntax once their closing marker is there."""
@@ -397,7 +349,7 @@ class ToolCallParser:
             self._skip_separator(rest[0], _Place.CALL if self._is_list else _Place.AFTER)
         elif self._is_marked:
             self._parse_after_marked(rest)
-        elif (close := self._keys.close) and match_text(rest, 0, close) != MISMATCH:
+        elif (close := self._objects.close) and match_text(rest, 0, close) != MISMATCH:
             if match_text(rest, 0, close) >= 0:  # a mark that nothing has opened
                 self._skip_separator(close, _Place.TEXT)
         elif self._is_fenced and "```".startswith(rest[:3]):
@@ -413,8 +365,8 @@ class ToolCallParser:
     def _parse_after_marked(self, rest: str) -> None:
         """Decide what follows a call with markers: another call, the closing marker, or text."""
         shape = self._shape
-        if self._keys.name:
-            place, is_partial = match_some(rest, 0, self._keys.close)
+        if self._objects.is_native:
+            place, is_partial = match_some(rest, 0, self._objects.close)
             if is_partial:
                 return
             if place:
@@ -426,14 +378,13 @@ class ToolCallParser:
                 self._opening, self._place = "", _Place.CALL
                 return
         elif shape.style is not ArgumentStyle.PYTHON:
-            heads = [self._match_call_head(rest, start) for start in self._call_openings()]
-            if any(head.end >= 0 for head in heads):
+            end = self._openings.match(rest).end
+            if end >= 0:
                 self._opening, self._held, self._place = "", rest, _Place.CALL
-                return
-            if any(head.end == PARTIAL for head in heads):
+            if end != MISMATCH:
                 return
         close = shape.section_close.lstrip()
-        close = close.removeprefix("]") if self._keys.name else close  # read with the list
+        close = close.removeprefix("]") if self._objects.is_native else close  # read with the list
         place, is_partial = match_some(rest, 0, close)
         if is_partial:
             return
@@ -484,82 +435,3 @@ class ToolCallParser:
         """Remove the first characters of the held text and return them."""
         taken, self._held = self._held[:length], self._held[length:]
         return taken
-
-
-class _Keys:
-    """Keys and patterns of calls that are JSON objects.
-
-    Attributes:
-        name: Key of the function's name; empty if the format's calls aren't JSON objects.
-        head: Pattern of an object up to its arguments.
-        first: Pattern of an object's first key.
-        named: Pattern of an object up to the end of the function's name.
-        known: Keys that may come first in a call.
-        close: Markers after the object.
-    """
-
-    def __init__(self, shape: ToolCallFormat) -> None:
-        names = dict.fromkeys(one for one in ("name", shape.name_key) if one)
-        arguments = ("arguments", "parameters", shape.arguments_key)
-        self._names, self._arguments = names, dict.fromkeys(one for one in arguments if one)
-        self.name = shape.name_key
-        self.known = {*names, *self._arguments, *_ID_KEYS}
-        ids, name, argument = (
-            "|".join(map(re.escape, one)) for one in (_ID_KEYS, names, self._arguments)
-        )
-        id_pair = rf'"(?:{ids})"\s*:\s*(?:{_STRING}|\d+)\s*,\s*'
-        named = rf'\{{{{1,2}}\s*(?:{id_pair})*"(?:{name})"\s*:\s*({_STRING})'
-        self.named = re.compile(named)
-        self.head = re.compile(rf'{named}\s*,\s*"(?:{argument})"\s*:\s*(?=\{{)')
-        self.first = re.compile(r'\{{1,2}\s*"((?:[^"\\]|\\.)*)"\s*:')
-        last = shape.call_close[-1] if shape.call_close else ""
-        self.close = last.rpartition("}")[2] if isinstance(last, str) else ""
-        self._marks = object_marks(shape.opening)
-
-    def marks_after(self, opening: str) -> str:
-        """Return the markers between an opening and the JSON object."""
-        first = opening.strip()
-        return self._marks.removeprefix(first) if first else ""
-
-    def read(self, text: str) -> tuple[str, str] | None:
-        """Return name and arguments (as JSON) of a complete object; None if it isn't a call."""
-        try:
-            found: dict[str, Any] = json.loads(text, strict=False)
-        except (ValueError, RecursionError):
-            return None
-        name: Any = next((found[key] for key in self._names if key in found), None)
-        arguments: Any = next((found[key] for key in self._arguments if key in found), {})
-        if isinstance(arguments, str):  # JSON within JSON
-            try:
-                arguments = json.loads(arguments)
-            except (ValueError, RecursionError):
-                return None
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            return None
-        return name, json.dumps(arguments, ensure_ascii=False)
-
-
-def object_marks(opening: str) -> str:
-    """Return the markers before a JSON call, without the bracket of a list of calls."""
-    return opening.rpartition("{")[0].strip().removesuffix("[").rstrip()
-
-
-def triggers(shape: ToolCallFormat) -> tuple[str, ...]:
-    """Return the words and tags that may begin a call within text."""
-    first = shape.call_open[0] if isinstance(shape.call_open[0], str) else ""
-    openings = [shape.opening, first]
-    if shape.name_key:
-        openings = list(map(object_marks, openings))
-    else:
-        openings += [line for line in first.strip().splitlines()[-1:] if line.startswith("<")]
-        openings += [one[0] for one in shape.other_openings if isinstance(one[0], str)]
-    found = (trigger_of(opening) for opening in openings)
-    return tuple(dict.fromkeys(trigger for trigger in found if len(trigger) > 2))
-
-
-def _string(text: str) -> str:
-    """Return the value of a JSON string; empty if it is invalid."""
-    try:
-        return str(json.loads(text))
-    except ValueError:
-        return ""

@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from medusa_core.chats.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.chats.tool_calls.parser import ToolCallParser, new_call_id, triggers
+from medusa_core.chats.tool_calls.openings import triggers
+from medusa_core.chats.tool_calls.parser import ToolCallParser, new_call_id
 from medusa_core.chats.tool_calls.python_calls import python_calls
 from medusa_core.errors import GrammarError
 from medusa_core.messages import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from medusa_core.chats.tool_calls.parser import triggers
+from medusa_core.chats.tool_calls.openings import triggers
 from medusa_core.chats.tool_calls.whole import parse_answer
 from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.messages.tool_calls import ToolCallFormat

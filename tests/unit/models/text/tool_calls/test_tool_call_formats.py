@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from medusa_core.chats.tool_calls.events import CallDelta, CallStarted, ContentDelta
-from medusa_core.chats.tool_calls.parser import ToolCallParser, triggers
+from medusa_core.chats.tool_calls.openings import triggers
+from medusa_core.chats.tool_calls.parser import ToolCallParser
 from medusa_core.errors import TemplateError
 from medusa_core.messages import (
     DESCRIBED_JSON,
