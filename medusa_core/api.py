@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         DocumentInfo,
         DocumentState,
         Embed,
-        Found,
         IndexProgress,
         Passage,
     )

@@ -15,7 +15,6 @@ from medusa_core.documents.records import (
     DocumentInfo,
     DocumentState,
     Embed,
-    Found,
     Passage,
 )
 from medusa_core.documents.search import PASSAGE, Searcher, as_passage
@@ -217,8 +216,8 @@ class Collections:
         query: str,
         limit: int = 8,
         embed: Embed | None = None,
-    ) -> Found:
-        """Find passages for a query, which may be any text.
+    ) -> tuple[Passage, ...]:
+        """Find passages for a query, which may be any text, the best first.
 
         Args:
             collection_ids: Ids of collections.

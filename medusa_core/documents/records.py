@@ -118,21 +118,6 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Result of a search.
-
-    Attributes:
-        passages: Passages, the best first.
-        used_bm25: Whether words were searched.
-        used_vectors: Whether vectors were searched.
-    """
-
-    passages: tuple[Passage, ...]
-    used_bm25: bool
-    used_vectors: bool
-
-
-@dataclass(frozen=True, slots=True)
 class IndexProgress:
     """Progress of an update.
 

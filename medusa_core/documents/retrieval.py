@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from medusa_core.documents.collections import Collections
-from medusa_core.documents.records import Embed, Found, Passage
+from medusa_core.documents.records import Embed, Passage
 from medusa_core.errors import MedusaError, StorageError
 from medusa_core.messages import PassagePart
 
@@ -58,16 +58,12 @@ class Retrieved:
 
     Attributes:
         passages: Passages that the conversation doesn't have yet, in the order of their numbers.
-        is_whole: Whether the conversation has all text of the collections with them.
-        used_vectors: Whether vectors were searched.
         problem: Why the embedding model failed; None if it didn't, or none is chosen.
         has_known: Whether some results are passages that the conversation already has.
         are_removed: Whether all of the collections were removed.
     """
 
     passages: tuple[PassagePart, ...] = ()
-    is_whole: bool = False
-    used_vectors: bool = False
     problem: MedusaError | None = None
     has_known: bool = False
     are_removed: bool = False
@@ -109,18 +105,17 @@ def retrieve(
         new = _new(whole, known)
         if _num_tokens(new) <= room.whole:
             has_known = len(new) < len(whole)
-            return Retrieved(_numbered(new, first_number), True, has_known=has_known)
+            return Retrieved(_numbered(new, first_number), has_known=has_known)
     found, problem = _search(collections, ids, _query(questions), embed)
     passages, left = [], room.found
-    new = _new(found.passages, known)
-    has_known = len(new) < len(found.passages)
+    new = _new(found, known)
+    has_known = len(new) < len(found)
     for one in new:
         left -= _num_tokens([one])
         if left < 0:
             break
         passages.append(one)
-    parts = _numbered(passages, first_number)
-    return Retrieved(parts, False, found.used_vectors, problem, has_known)
+    return Retrieved(_numbered(passages, first_number), problem, has_known)
 
 
 def _query(questions: Sequence[str]) -> str:
@@ -135,7 +130,7 @@ def _query(questions: Sequence[str]) -> str:
 
 def _search(
     collections: Collections, ids: Sequence[str], query: str, embed: Embed | None
-) -> tuple[Found, MedusaError | None]:
+) -> tuple[tuple[Passage, ...], MedusaError | None]:
     """Search by words and vectors; by words alone if the embedding model fails."""
     try:
         return collections.search(ids, query, MOST_PASSAGES, embed), None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medusa_core.chats.history.folding import fold
-from medusa_core.documents.records import Embed, Found, Passage
+from medusa_core.documents.records import Embed, Passage
 from medusa_core.documents.store import DocumentStore
 from medusa_core.i18n import text_from_json
 from medusa_core.system.storage.database import SqlRow
@@ -72,21 +72,18 @@ class Searcher:
 
     def search(
         self, collection_ids: Sequence[str], query: str, limit: int, embed: Embed | None
-    ) -> Found:
+    ) -> tuple[Passage, ...]:
         """Search; see `Collections.search`."""
         query = _shortened(query)
         numbers = [self._store.collection(name) for name in dict.fromkeys(collection_ids)]
         words = as_query(query)
         by_words = self._by_words(numbers, words) if words and numbers else []
         by_vectors: list[int] = []
-        uses_vectors = False
         if embed is not None and query.strip() and numbers:
             vectors = self._vectors_of(numbers, embed.name)
-            uses_vectors = len(vectors.chunks) > 0
-            if uses_vectors:
+            if len(vectors.chunks):
                 by_vectors = vectors.nearest(embed([query], True)[0], _CANDIDATES)
-        passages = self._passages(by_words, by_vectors, limit)
-        return Found(passages, bool(words), uses_vectors)
+        return self._passages(by_words, by_vectors, limit)
 
     def _by_words(self, collections: Sequence[int], words: str) -> list[int]:
         """Return the numbers of the best chunks by BM25."""

@@ -231,7 +231,7 @@ def _measure(
         search_cpu_s.append(time.process_time() - started_cpu)
         right = [
             (place, passage)
-            for place, passage in enumerate(found.passages, 1)
+            for place, passage in enumerate(found, 1)
             if is_target(passage, question)
         ]
         ranks = {

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from medusa_core.documents import scan, search
 from medusa_core.documents.collections import Collections
 from medusa_core.documents.reader import DocumentReader, ReadDocument
-from medusa_core.documents.records import DocumentState, IndexProgress
+from medusa_core.documents.records import DocumentState, IndexProgress, Passage
 from medusa_core.documents.schema import MIGRATIONS, restore_words
 from medusa_core.documents.search import Vectors
 from medusa_core.documents.store import DocumentStore
@@ -60,6 +60,10 @@ def states(collections: Collections, collection_id: str) -> dict[str, DocumentSt
     return {one.name: one.state for one in collections.documents(collection_id)}
 
 
+def has_vector_ranks(passages: Sequence[Passage]) -> bool:
+    return any(passage.vector_rank is not None for passage in passages)
+
+
 class Letters:
     """Vectors of letter counts."""
 
@@ -93,9 +97,7 @@ def test_passages_are_found_by_words_and_carry_place_and_key(
     assert info.embedding_model == ""
 
     found = collections.search([collection_id], "Where do HERONS wait?")
-    assert found.used_bm25
-    assert not found.used_vectors
-    best = found.passages[0]
+    best = found[0]
     assert best.document == "birds.txt"
     assert best.place == "lines 1–3"
     assert "wait for fish" in best.text
@@ -110,16 +112,17 @@ def test_words_and_vectors_are_merged(collections: Collections, folder: Path) ->
     assert len(embed.texts) == 2
     assert collections.all()[0].num_embedded == 2
     found = collections.search([collection_id], "heron_count", embed=embed)
-    assert found.used_bm25
-    assert found.used_vectors
-    assert {one.vector_rank for one in found.passages} == {1, 2}
+    assert {one.vector_rank for one in found} == {1, 2}
+    assert {one.bm25_rank for one in found} == {1, 2}
     # A collection that another model has embedded is searched by words.
-    assert not collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
+    assert not has_vector_ranks(
+        collections.search([collection_id], "heron", embed=Letters("other"))
+    )
     other = Letters("other")
     update(collections, collection_id, other)
     assert len(other.texts) == 3  # a trial, then all chunks anew
     assert collections.all()[0].embedding_model == "other"
-    assert collections.search([collection_id], "heron", embed=Letters("other")).used_vectors
+    assert has_vector_ranks(collections.search([collection_id], "heron", embed=Letters("other")))
 
 
 def test_many_vectors_are_kept_in_float16_and_found_alike(
@@ -146,7 +149,7 @@ def test_a_model_that_fails_removes_no_vectors_of_another_one(
     with pytest.raises(ModelError):
         update(collections, collection_id, Broken("broken"))
     assert collections.all()[0].num_embedded == 2
-    assert collections.search([collection_id], "heron", embed=Letters()).used_vectors
+    assert has_vector_ranks(collections.search([collection_id], "heron", embed=Letters()))
 
 
 def test_only_changed_files_are_read_and_only_new_chunks_embedded(
@@ -173,7 +176,7 @@ def test_only_changed_files_are_read_and_only_new_chunks_embedded(
     (folder / "birds.txt").unlink()
     update(collections, collection_id)
     assert set(states(collections, collection_id)) == {"code.py", "long.txt"}
-    assert not collections.search([collection_id], "shallow").passages
+    assert not collections.search([collection_id], "shallow")
 
 
 def test_nothing_outside_the_folders_is_read(
@@ -191,7 +194,7 @@ def test_nothing_outside_the_folders_is_read(
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" * 9)
     (folder / "empty.txt").touch()
     collection_id = indexed(collections, folder / ".." / "files")
-    assert not collections.search([collection_id], "zebra").passages
+    assert not collections.search([collection_id], "zebra")
     skipped = {
         one.name: one.reason
         for one in collections.documents(collection_id)
@@ -209,7 +212,7 @@ def test_nothing_outside_the_folders_is_read(
     folder.rename(tmp_path / "moved")
     folder.symlink_to(outside)
     update(collections, collection_id)
-    assert not collections.search([collection_id], "zebra").passages
+    assert not collections.search([collection_id], "zebra")
 
 
 def test_the_number_of_a_removed_collection_is_not_given_again(
@@ -284,9 +287,9 @@ def test_any_text_is_a_query_in_any_script(collections: Collections, tmp_path: P
     (tmp_path / "a.txt").write_text("Die Größe der Tür, él café.\n今天天气很好,我们去公园。")
     collection_id = indexed(collections, tmp_path / "a.txt")
     for query in ("GROSSE", "tur", "cafe", "天气", "公园在哪里?", 'say "café" AND NOT (x*) col:y'):
-        assert collections.search([collection_id], query).passages, query
+        assert collections.search([collection_id], query), query
     for query in ("", "?!", '"', "\0", "NEAR(", "\ud800", "天地", "气公", "x" * 100_000):
-        assert not collections.search([collection_id], query).passages, query
+        assert not collections.search([collection_id], query), query
 
 
 def test_a_question_before_or_after_a_long_text_is_searched(
@@ -296,7 +299,7 @@ def test_a_question_before_or_after_a_long_text_is_searched(
     collection_id = indexed(collections, tmp_path / "a.txt")
     text = " ".join(f"word{number}" for number in range(2_000))
     for query in (f"herons {text}", f"{text} herons"):
-        assert collections.search([collection_id], query).passages
+        assert collections.search([collection_id], query)
 
 
 def test_the_whole_text_is_given_while_it_fits(collections: Collections, folder: Path) -> None:
@@ -322,10 +325,10 @@ def test_two_windows_use_the_same_collections(
     for thread in threads:
         thread.join()
     assert [one.num_chunks for one in other.all()] == [2]
-    assert len(other.search([collection_id], "heron").passages) == 2
+    assert len(other.search([collection_id], "heron")) == 2
     embed = Letters()
     update(collections, collection_id, embed)
-    assert other.search([collection_id], "heron", embed=embed).used_vectors
+    assert has_vector_ranks(other.search([collection_id], "heron", embed=embed))
     other.remove(collection_id)
     with pytest.raises(RequestError, match="was removed"):
         update(collections, collection_id)
@@ -347,7 +350,7 @@ def test_files_of_a_path_that_is_taken_out_during_an_update_are_not_read(
 
     collections.update(collection_id, take_out, lambda: False)
     assert set(states(collections, collection_id)) == {"kept.txt"}
-    found = collections.search([collection_id], "heron").passages
+    found = collections.search([collection_id], "heron")
     assert [one.document for one in found] == ["kept.txt"]
 
 
@@ -413,9 +416,9 @@ def test_an_update_that_was_killed_leaves_a_usable_index(
     assert ended.returncode == -signal.SIGKILL
     read = len(states(collections, collection_id))
     assert 2 <= read < 6
-    assert len(collections.search([collection_id], "heron").passages) == read
+    assert len(collections.search([collection_id], "heron")) == read
     update(collections, collection_id)
-    assert len(collections.search([collection_id], "heron").passages) == 6
+    assert len(collections.search([collection_id], "heron")) == 6
 
 
 def test_damaged_and_hostile_files_fail_alone(collections: Collections, folder: Path) -> None:
@@ -463,8 +466,8 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
         collection_id = indexed(collections, folder / "birds.txt")
     assert collections.documents(collection_id)[0].state is DocumentState.CHANGED
     update(collections, collection_id)
-    assert collections.search([collection_id], "storks").passages
-    assert not collections.search([collection_id], "herons").passages
+    assert collections.search([collection_id], "storks")
+    assert not collections.search([collection_id], "herons")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
@@ -473,7 +476,7 @@ def test_odd_names_and_loops_of_links_are_harmless(collections: Collections, fol
     (folder / name).write_text("A zebra grazes.")
     (folder / "loop").symlink_to(folder)
     collection_id = indexed(collections, folder)
-    (passage,) = collections.search([collection_id], "zebra").passages
+    (passage,) = collections.search([collection_id], "zebra")
     assert passage.path == str(folder / name)
     assert passage.place == "line 1"
     assert states(collections, collection_id)["loop"] is DocumentState.SKIPPED
@@ -532,7 +535,7 @@ def test_words_of_a_salvaged_index_are_found(
     index = tmp_path / "index" / "documents.db"
     salvage(index, salvaged / "documents.db", MIGRATIONS, restore_words)
     opened = Collections(salvaged)
-    assert len(opened.search([collection_id], "heron").passages) == 2
+    assert len(opened.search([collection_id], "heron")) == 2
     opened.remove(collection_id)
     opened.close()
 

@@ -51,11 +51,9 @@ def test_a_text_that_fits_is_read_once_and_what_is_new_later(
 ) -> None:
     one = indexed(collections, tmp_path, a="Herons wait.", b="Storks clap.")
     first = retrieve(collections, [one], ["Who waits?"], (), ROOMY)
-    assert first.is_whole
     assert [(p.number, p.document) for p in first.passages] == [(1, "a.txt"), (2, "b.txt")]
     assert first.passages[0].path == str(tmp_path / "a.txt")
     again = retrieve(collections, [one], ["Who claps?"], first.passages, ROOMY)
-    assert again.is_whole
     assert again.passages == ()
     assert again.has_known
     assert not again.is_empty
@@ -69,7 +67,6 @@ def test_of_a_long_text_found_passages_are_read_that_are_not_there_yet(
 ) -> None:
     one = indexed(collections, tmp_path, a="Herons wait.", b="Storks clap.", c="Herons fish.")
     first = retrieve(collections, [one], ["What do herons do all day long?"], (), TIGHT)
-    assert not first.is_whole
     assert {p.document for p in first.passages} == {"a.txt", "c.txt"}
     assert [p.bm25_rank for p in first.passages] == [1, 2]
     known = first.passages[:1]
@@ -98,7 +95,8 @@ def test_passages_stay_within_their_room(collections: Collections, tmp_path: Pat
     assert retrieve(collections, [one], ["Herons"], (), PassageRoom(10, 0)).passages == ()
     ideographs = "".join(map(chr, range(0x4E00, 0x4E00 + 1_000)))  # a token each
     wide = indexed(collections, tmp_path, g=ideographs)
-    assert not retrieve(collections, [wide], ["一"], (), PassageRoom(500, 500)).is_whole
+    (passage,) = retrieve(collections, [wide], ["一"], (), PassageRoom(500, 500)).passages
+    assert passage.text != ideographs, "found, not the whole text"
 
 
 def test_room_leaves_an_answer_and_the_conversation_their_share() -> None:
@@ -125,12 +123,11 @@ def test_without_its_embedding_model_words_are_searched_and_the_reason_is_said(
     one = indexed(collections, tmp_path, a="Herons wait.")
     collections.update(one, lambda _: None, lambda: False, embed)
     found = retrieve(collections, [one], ["Who waits among herons?"], (), TIGHT, embed)
-    assert found.used_vectors
     assert found.passages[0].vector_rank == 1
     embed.works = False
     found = retrieve(collections, [one], ["Who waits among herons?"], (), TIGHT, embed)
     assert [p.document for p in found.passages] == ["a.txt"]
-    assert not found.used_vectors
+    assert found.passages[0].vector_rank is None
     assert isinstance(found.problem, ModelError)
 
 
@@ -153,4 +150,3 @@ def test_of_a_changed_file_only_the_new_text_is_read_again(
     collections.update(one, lambda _: None, lambda: False)
     again = retrieve(collections, [one], ["Who dances?"], first.passages, ROOMY)
     assert [(p.document, p.text[:12]) for p in again.passages] == [("a.txt", "Cranes dance")]
-    assert again.is_whole

@@ -139,7 +139,6 @@ def test_documents_are_embedded_and_searched_without_a_model_that_fails(
         with_vectors, without = found
         assert isinstance(with_vectors, Retrieved)
         assert isinstance(without, Retrieved)
-        assert with_vectors.used_vectors
         assert [(one.number, one.vector_rank) for one in with_vectors.passages] == [(4, 1)]
         assert [(one.bm25_rank, one.vector_rank) for one in without.passages] == [(1, None)]
         assert "It is gone." in str(without.problem)
