@@ -38,7 +38,7 @@ def run(qapp: QApplication) -> Iterator[Run]:
 
     def run_on_it(work: Callable[[], Awaitable[None]]) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(240):
                 await work()
             # What goes on would run later, when Qt processes events without a running loop.
             others = asyncio.all_tasks() - {asyncio.current_task()}

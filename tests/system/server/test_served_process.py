@@ -160,7 +160,7 @@ def test_two_requests_may_be_pipelined(served: Served) -> None:
 
 
 def test_a_head_request_has_no_body(served: Served) -> None:
-    reply = httpx2.head(served.url("/health"))
+    reply = httpx2.head(served.url("/health"), timeout=240)
     assert reply.status_code == 200
     assert reply.content == b""
 

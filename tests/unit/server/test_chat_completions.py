@@ -248,7 +248,7 @@ def test_without_a_temperature_the_recommended_one_is_used(served: Served) -> No
 
 def test_the_first_chunk_has_the_form_that_all_clients_accept(served: Served) -> None:
     body = {"messages": HELLO, "max_tokens": 3, "stream": True}
-    with httpx2.stream("POST", served.url("/v1/chat/completions"), json=body) as reply:
+    with httpx2.stream("POST", served.url("/v1/chat/completions"), json=body, timeout=240) as reply:
         events = events_of(list(reply.iter_lines()))
     for event in events:
         assert event["object"] == "chat.completion.chunk"

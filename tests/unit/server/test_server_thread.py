@@ -99,7 +99,7 @@ def test_programs_use_the_model_loaded_in_the_window(window: Window) -> None:
     window.load()
     answer = window.ask().json()
     assert answer["choices"][0]["message"]["content"]
-    listed = httpx2.get(f"{window.address}/v1/models").json()["data"]
+    listed = httpx2.get(f"{window.address}/v1/models", timeout=WAIT_S).json()["data"]
     assert [one["id"] for one in listed] == [answer["model"]]
     assert window.ask(model="other").json()["model"] == answer["model"]
     window.wait_for_records(4)  # they are noted behind the replies
@@ -107,7 +107,7 @@ def test_programs_use_the_model_loaded_in_the_window(window: Window) -> None:
     assert window.records[1].answer_tokens == 4
     window.engine.submit(Unload("window", "unload"))
     window.wait_for(Unloaded)
-    asleep = httpx2.get(f"{window.address}/v1/models").json()["data"]
+    asleep = httpx2.get(f"{window.address}/v1/models", timeout=WAIT_S).json()["data"]
     assert [one["id"] for one in asleep] == [one["id"] for one in listed]
     assert window.ask(model=answer["model"]).status_code == 200  # the window loads it again
     window.thread.stop()
@@ -182,6 +182,6 @@ def test_a_client_that_doesnt_read_is_disconnected_and_its_rows_are_freed(window
         while not window.records and time.monotonic() < until:
             time.sleep(0.02)
         assert [record.status for record in window.records] == [499]
-    metrics = httpx2.get(f"{window.address}/metrics").text
+    metrics = httpx2.get(f"{window.address}/metrics", timeout=WAIT_S).text
     assert "medusa_answers_running 0" in metrics
     assert window.ask().status_code == 200
