@@ -65,9 +65,9 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_under_a_grammar(
         rule, grammar = METHODS[number % len(METHODS)]
         text = GRAMMARS[grammar]
         settings = replace(VARIANTS[2], rule=rule.name, max_new_tokens=20)
-        its = replace(settings, drafter=drafter.name)
+        drafted_settings = replace(settings, drafter=drafter.name)
         with case(name, rule, grammar):
-            drafted = decode(load(name, "float64"), its, MESSAGES, grammar=text)
+            drafted = decode(load(name, "float64"), drafted_settings, MESSAGES, grammar=text)
             check_same_tokens(plain_run(name, text, plainly(settings)), drafted)
             check_sources(drafted)
 

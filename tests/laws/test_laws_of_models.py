@@ -83,7 +83,7 @@ def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
 
 @pytest.fixture(scope="module")
 def load_blocks() -> LoadBlocks:
-    """Random targets in blocks of a type, with heads, each once."""
+    """Make random targets in a block format, with heads; one per format."""
 
     @cache
     def load(of: str) -> Target:

@@ -326,7 +326,9 @@ def _gguf_kv_heads(gguf: Gguf, kinds: list[str]) -> dict[str, object]:
         return dict.fromkeys((_LOCAL, _GLOBAL), gguf.of_model("attention.head_count_kv"))
     heads: dict[str, object] = {}
     for kind in (_LOCAL, _GLOBAL):
-        found = {number for number, its in zip(numbers, kinds, strict=False) if its == kind}
+        found = {
+            number for number, layer_kind in zip(numbers, kinds, strict=False) if layer_kind == kind
+        }
         if len(numbers) != len(kinds) or len(found) > 1:
             raise _layers_differ()
         heads[kind] = next(iter(found), None)

@@ -45,7 +45,7 @@ class RowTree:
         return self._inputs[width]
 
     def _find_inputs(self, width: int) -> Tensor:
-        """Follow each row's parents for `inputs`, through the committed inputs at the end."""
+        """Return `inputs`: a row, its ancestors, then the last committed inputs."""
         count, device = len(self.mask), self.mask.device
         numbers = torch.arange(count, device=device)
         # The parent is the last other row that a row attends to; −1 is the last committed row.

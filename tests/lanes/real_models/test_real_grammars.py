@@ -33,8 +33,8 @@ def test_every_drafter_gives_the_same_json_as_plain_decoding(
     check_person(plain.done.text)
     for spec in serving_drafters(target):
         if spec.drafts:
-            its = replace(settings, drafter=spec.name)
-            drafted = decode(target, its, user_says(PROMPT), grammar=PERSON_GRAMMAR)
+            drafted_settings = replace(settings, drafter=spec.name)
+            drafted = decode(target, drafted_settings, user_says(PROMPT), grammar=PERSON_GRAMMAR)
             check_person(drafted.done.text)
             if isinstance(target.runner, NativeRunner):  # else they may part at ties
                 check_same_tokens(plain, drafted)

@@ -24,8 +24,8 @@ def requests_of(
     found = []
     for number, (drafter, rule) in enumerate(methods):
         settings = settings_for(rule, num_tokens)
-        its = replace(settings[number % len(settings)], drafter=drafter.name, tree_rows=12)
-        found.append(Generate(str(number), "", prompts[number % len(prompts)], its))
+        own_settings = replace(settings[number % len(settings)], drafter=drafter.name, tree_rows=12)
+        found.append(Generate(str(number), "", prompts[number % len(prompts)], own_settings))
     return found
 
 

@@ -27,7 +27,7 @@ def column(dialog: LibraryDialog, number: int) -> list[str]:
     return [item.text() for item in items if item is not None]
 
 
-async def settle(dialog: LibraryDialog) -> None:
-    """Wait until what the dialog began has come to its end."""
+async def wait_for_tasks(dialog: LibraryDialog) -> None:
+    """Wait for the background tasks of the dialog and its tabs."""
     parts = (dialog, dialog.discover, dialog.installed.draft_box)
     await until(lambda: not any(part.tasks.is_running for part in parts))

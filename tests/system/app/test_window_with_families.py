@@ -16,7 +16,7 @@ from tests.support.models.peer_files import write_peer
 from tests.support.window.driving import errors
 from tests.support.window.fixtures import OpenWindow
 from tests.support.window.library_fixtures import Run, run
-from tests.support.window.managing import settle, until
+from tests.support.window.managing import until, wait_for_tasks
 from tests.support.window.shared_engine import SharedEngine, engine
 
 __all__ = ["engine", "run"]
@@ -101,7 +101,7 @@ class Visit:
         self.window.pages.open("models")
         dialog = self.window.pages.find(LibraryDialog)
         assert dialog is not None
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         dialog.installed.add_folder(str(self._model), loads=True)
         await until(
             lambda: (
@@ -112,7 +112,7 @@ class Visit:
         (item,) = (item for item in dialog.installed.items if item.path == self._model)
         assert item.is_complete
         assert not item.problem
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         dialog.close()
         self.window.page.settings_panel.choose_number("max_new_tokens", MOST_TOKENS)
 

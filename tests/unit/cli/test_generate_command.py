@@ -99,10 +99,10 @@ def test_temperature_0_gives_the_greedy_text(
 ) -> None:
     greedy = run_json(folders, capsys)
     for rule, temperature in (("sample", "5e-324"), ("typical", "0")):
-        its = ("--rule", rule, "--temperature", temperature, "--seed", "5")
-        cold = run_json(folders, capsys, *its)
-        assert cold["token_ids"] == greedy["token_ids"], its
-        assert cold["rule"] == greedy["rule"] == "greedy", its
+        options = ("--rule", rule, "--temperature", temperature, "--seed", "5")
+        cold = run_json(folders, capsys, *options)
+        assert cold["token_ids"] == greedy["token_ids"], options
+        assert cold["rule"] == greedy["rule"] == "greedy", options
 
 
 def test_abbreviated_options_are_refused(

@@ -276,14 +276,14 @@ def test_local_features_are_refused_before_anything_is_sent(
     async def work() -> None:
         async with remote_client() as client:
             await client.load(load_of(endpoint))
-            for wish in (
+            for fields in (
                 {"prompt_ids": (1, 2)},
                 {"grammar": "start: /a/"},
                 {"num_logprobs": 0},
                 {"keep_tokens": 3},
             ):
                 with pytest.raises(RequestError, match="another machine can't"):
-                    await done_of(client, asks(**wish))
+                    await done_of(client, asks(**fields))
             for work in (client.calibrate(), client.verify(Verify("", "v", text="a"))):
                 with pytest.raises(RequestError, match="another machine"):
                     await work

@@ -102,33 +102,35 @@ def test_reasoning_tokens_are_counted() -> None:
     assert end.num_reasoning_tokens == 2
 
 
-def wish(settings: GenerateSettings, *open_settings: str) -> ChatRequest:
+def request_with(settings: GenerateSettings, *open_settings: str) -> ChatRequest:
     return ChatRequest("", (), settings, frozenset(open_settings))
 
 
 def test_recommended_sampling_fills_missing_fields() -> None:
     facts = replace(LOADED, advice=Advice(temperature=0.6, top_k=20, top_p=0.9))
     settings = GenerateSettings(temperature=1.5, rule="sample")
-    found = decoding_settings(wish(settings, "top_k", "top_p", "rule"), facts)
+    found = decoding_settings(request_with(settings, "top_k", "top_p", "rule"), facts)
     assert (found.temperature, found.top_k, found.top_p, found.rule) == (1.5, 20, 0.9, "sample")
-    found = decoding_settings(wish(settings, "temperature", "rule"), facts)
+    found = decoding_settings(request_with(settings, "temperature", "rule"), facts)
     assert found.temperature == 0.6
 
 
 def test_without_recommendation_answers_are_sampled_like_the_windows() -> None:
     facts = replace(LOADED, advice=None)
-    found = decoding_settings(wish(GenerateSettings(), "temperature", "top_p", "rule"), facts)
+    found = decoding_settings(
+        request_with(GenerateSettings(), "temperature", "top_p", "rule"), facts
+    )
     assert (found.temperature, found.top_p, found.rule) == (0.7, 0.95, "sample")
 
 
 def test_a_temperature_of_zero_is_greedy() -> None:
-    found = decoding_settings(wish(GenerateSettings(temperature=0.0), "rule"), LOADED)
+    found = decoding_settings(request_with(GenerateSettings(temperature=0.0), "rule"), LOADED)
     assert found.rule == "greedy"
 
 
 def test_an_unknown_rule_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ApiError, match=LOADED.rules[0].name):
-        decoding_settings(wish(GenerateSettings(rule="dice")), LOADED)
+        decoding_settings(request_with(GenerateSettings(rule="dice")), LOADED)
 
 
 CHANNELS = ReasoningFormat(

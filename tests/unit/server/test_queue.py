@@ -91,7 +91,7 @@ class Stage:
             self.begun.append(name)
             await until.wait()
 
-    async def settle(self) -> None:
+    async def run_until_idle(self) -> None:
         """Run the event loop until nothing happens any more."""
         for _ in range(20):
             await asyncio.sleep(0.001)
@@ -119,11 +119,11 @@ def test_a_limited_number_of_answers_runs_and_others_follow_in_order() -> None:
     async def play(stage: Stage) -> None:
         ends = [asyncio.Event() for _ in range(4)]
         tasks = [asyncio.create_task(stage.answer(str(n), ONE, ends[n])) for n in range(4)]
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.begun == ["0", "1"]
         assert (stage.queue.num_running, stage.queue.num_waiting) == (2, 2)
         ends[1].set()
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.begun == ["0", "1", "2"]
         for end in ends:
             end.set()
@@ -137,7 +137,7 @@ def test_a_full_queue_refuses_one_more() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
         tasks = [asyncio.create_task(stage.answer(str(n), ONE, end)) for n in range(3)]
-        await stage.settle()
+        await stage.run_until_idle()
         with pytest.raises(ApiError) as refused:
             await stage.answer("too much", ONE, end)
         assert refused.value.status == 429
@@ -153,15 +153,15 @@ def test_leaving_the_queue_leaves_no_gap() -> None:
     async def play(stage: Stage) -> None:
         end = asyncio.Event()
         first = asyncio.create_task(stage.answer("first", ONE, end))
-        await stage.settle()
+        await stage.run_until_idle()
         leaving = asyncio.create_task(stage.answer("leaving", ONE, end))
         last = asyncio.create_task(stage.answer("last", ONE, end))
-        await stage.settle()
+        await stage.run_until_idle()
         leaving.cancel()
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.queue.num_waiting == 1
         first.cancel()
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.begun == ["first", "last"]
         end.set()
         await last
@@ -179,9 +179,9 @@ def test_leaving_the_queue_when_its_turn_comes_leaves_no_gap() -> None:
             second.cancel()  # it was granted its turn in this moment, and hasn't gone on yet
 
         first = asyncio.create_task(answer_first())
-        await stage.settle()
+        await stage.run_until_idle()
         second = asyncio.create_task(stage.answer("second", ONE, end))
-        await stage.settle()
+        await stage.run_until_idle()
         end.set()
         await first
         await asyncio.gather(second, return_exceptions=True)
@@ -195,14 +195,14 @@ def test_a_request_for_another_model_waits_for_the_last_answer_and_later_ones_wa
     async def play(stage: Stage) -> None:
         ends = {name: asyncio.Event() for name in ("a", "b", "c")}
         a = asyncio.create_task(stage.answer("a", ONE, ends["a"]))
-        await stage.settle()
+        await stage.run_until_idle()
         b = asyncio.create_task(stage.answer("b", TWO, ends["b"]))
         c = asyncio.create_task(stage.answer("c", ONE, ends["c"]))
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.begun == ["a"]
         assert stage.engine.loaded == ["one"]
         ends["a"].set()
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.begun == ["a", "b"]
         assert stage.engine.loaded == ["one", "two"]
         ends["b"].set()
@@ -232,7 +232,7 @@ def test_a_lost_engine_answers_no_requests() -> None:
     async def play(stage: Stage) -> None:
         answering = Answering(stage.client, stage.models, stage.queue, SessionPool(4), Limits())
         stage.engine.fail_device()
-        await stage.settle()
+        await stage.run_until_idle()
         assert stage.models.is_lost
         with pytest.raises(ApiError) as refused:
             await anext(answering.answer(ChatRequest("", say("a"), GenerateSettings())))

@@ -67,15 +67,15 @@ def test_a_plan_needs_no_answers(written: Path, model: Path, tmp_path: Path) -> 
 
 
 def test_unsuitable_answers_are_refused(written: Path, tmp_path: Path) -> None:
-    wish = of(written, "hydra", steps=6)
+    base = of(written, "hydra", steps=6)
     secret, empty = RunFolder(tmp_path / "secret"), RunFolder(tmp_path / "empty")
-    secret.begin(replace(wish, answers_of="", own_chats="history"))
-    empty.begin(replace(wish, answers_of=""))
+    secret.begin(replace(base, answers_of="", own_chats="history"))
+    empty.begin(replace(base, answers_of=""))
     refused = {
-        "are those of": replace(wish, model="other"),
-        "belong to chats": replace(wish, answers_of=str(secret.out)),
-        "too few": replace(wish, answers_of=str(empty.out)),
-        "No run": replace(wish, answers_of=str(tmp_path / "none")),
+        "are those of": replace(base, model="other"),
+        "belong to chats": replace(base, answers_of=str(secret.out)),
+        "too few": replace(base, answers_of=str(empty.out)),
+        "No run": replace(base, answers_of=str(tmp_path / "none")),
     }
     for match, config in refused.items():
         with pytest.raises(TrainingError, match=match) as caught:
@@ -83,4 +83,4 @@ def test_unsuitable_answers_are_refused(written: Path, tmp_path: Path) -> None:
         assert caught.value.hint
     assert not (tmp_path / "out").exists()
     with pytest.raises(TrainingError, match="its own prompts"):
-        replace(wish, data=("some.jsonl",))
+        replace(base, data=("some.jsonl",))

@@ -123,7 +123,7 @@ class Slowly:
         return x + (F.silu(normed @ gate.T) * (normed @ up.T)) @ down.T
 
     def heads(self, x: Tensor, name: str, first: int) -> Tensor:
-        """Queries or keys: projected, normed head by head, turned. [rows, heads, dim]"""
+        """Queries or keys: projected, normed head by head, rotated. [rows, heads, dim]"""
         size = self.config["head_dim"]
         heads = (x @ self.named[f"{name}_proj.weight"].T).view(len(x), -1, size)
         heads = self.normed(heads, f"{name}_norm")

@@ -29,7 +29,7 @@ from medusa_core.doctor.check import Check
 from tests.support.window.driving import ask
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, dialog, hub, library, run, settings
-from tests.support.window.managing import card, settle, until
+from tests.support.window.managing import card, until, wait_for_tasks
 
 __all__ = ["dialog", "hub", "library", "run", "settings"]
 
@@ -167,7 +167,7 @@ def test_the_model_manager_is_translated(marked: None, run: Run, dialog: Library
     async def work() -> None:
         card(dialog, 8)
         await dialog.installed.refresh()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         for row in range(dialog.discover.table.rowCount()):
             dialog.discover.table.selectRow(row)
 

@@ -23,7 +23,7 @@ from medusa_core.system import cuda as card
 from tests.support.card.card import fake_cuda
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import settle, until
+from tests.support.window.managing import until, wait_for_tasks
 
 
 def test_without_a_card_only_the_processor_is_offered() -> None:
@@ -103,7 +103,7 @@ def test_the_manager_explains_a_missing_device(
     async def work() -> None:
         window.pages.open("models")
         assert window.pages.find(LibraryDialog) is not None
-        await settle(window.pages.find(LibraryDialog))
+        await wait_for_tasks(window.pages.find(LibraryDialog))
         await library.downloads.close()
 
     run(work)

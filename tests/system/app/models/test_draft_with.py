@@ -18,7 +18,7 @@ from medusa_core.messages import LoadModel, LoadOptions
 from tests.support.models.tiny import TinySpec, make_tokenizer, write_tiny
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import card, settle, until
+from tests.support.window.managing import card, until, wait_for_tasks
 
 LARGE, SMALL = TinySpec(num_layers=12, seed=3), TinySpec(num_layers=1, seed=4)
 
@@ -69,7 +69,7 @@ def test_possible_draft_models_are_listed_and_others_say_why_not(
         assert box.chosen is None
         box = await show(dialog, "small")
         assert "large – it isn't smaller" in texts(box)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
 
@@ -95,7 +95,7 @@ def test_a_draft_model_is_planned_shown_and_loaded(
         assert segments["draft model"] == after.draft_model_bytes
         assert sum(segments.values()) == 8 << 30
         details.action_button.click()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert [choice.options.assistant_dir for choice in loaded] == [models["small"]]
@@ -120,7 +120,7 @@ def test_a_much_smaller_model_is_proposed_as_draft_model_and_chosen_by_a_click(
         assert proposal.isHidden()
         box = await show(dialog, "small")
         assert proposal.isHidden(), "nothing is so much smaller"
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
 
@@ -139,7 +139,7 @@ def test_a_remembered_draft_model_is_loaded_before_all_candidates_are_compared(
         tab.table.selectRow([item.name for item in tab.rows].index("large"))
         assert tab.draft_box.chosen is None, "they are still compared"
         tab.details.action_button.click()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert [choice.options.assistant_dir for choice in loaded] == [models["small"]]
@@ -174,7 +174,7 @@ def test_the_draft_model_is_remembered_for_each_model(
         box.setCurrentIndex(0)
         await dialog.installed.refresh()
         assert box.currentText() == "none", "the same model keeps what is chosen"
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     window.loaded_model.load(ModelChoice("large", large))

@@ -21,7 +21,7 @@ from tests.support.window.driving import errors
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import SPEC, Run
 from tests.support.window.looks import dropped
-from tests.support.window.managing import settle, until
+from tests.support.window.managing import until, wait_for_tasks
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, button: QMessageBox.StandardButton) -> list[str]:
@@ -160,7 +160,7 @@ def test_a_model_dropped_on_models_is_chosen_and_loaded_once_it_is_read(
         dialog.dropEvent(dropped(tmp_path / "notes.txt", model))
         assert dialog.tabs.currentWidget() is dialog.installed
         await until(lambda: wanted)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert [choice.model_dir for choice in wanted] == [model]

@@ -24,7 +24,7 @@ from tests.support.window.driving import ask, errors, figure_texts
 from tests.support.window.fakes import FakeEngine
 from tests.support.window.fixtures import Open, OpenWindow
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import settle, until
+from tests.support.window.managing import until, wait_for_tasks
 
 KEY = "sk-of-the-lab-0123456789"
 
@@ -115,7 +115,7 @@ def test_a_machine_is_connected_and_its_model_answers(
         tab.test_button.click()
         await until(lambda: not tab.tasks.is_running)
         assert [a.text() for a in remote_menu(window).actions()] == ["new"]
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         dialog.close()
         await library.downloads.close()
 

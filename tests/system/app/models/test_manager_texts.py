@@ -26,7 +26,7 @@ from medusa_core.models.quant.format import Hardware
 from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, show_loaded, state_of
-from tests.support.window.managing import card, column, settle, until
+from tests.support.window.managing import card, column, until, wait_for_tasks
 
 GIB = 1 << 30
 
@@ -76,7 +76,7 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
         row = column(dialog, 0).index("Vicuna 7B v1.3 with Medusa")
         fresh.table.selectRow(row)
         await until(lambda: "with its heads" in label.text())
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert len(set(timed)) == 1, "both are loaded in one format, which is timed"
@@ -112,7 +112,7 @@ def test_an_unexpected_failure_of_an_estimate_is_logged_and_shown(
         answers.append(ReadRate(((1, 10e9), (16, 5e9))))
         details.context_box.setCurrentIndex(1)
         await until(lambda: "(an estimate)" in label.text())
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     (record,) = [one for one in caplog.records if one.name == load_estimate.__name__]
@@ -136,7 +136,7 @@ def test_the_built_in_model_is_listed_loaded_and_never_deleted(
         assert tab.chosen.is_built_in
         assert not tab.delete_button.isEnabled()
         tab.details.action_button.click()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert (loaded[0].model_dir, loaded[0].heads_dir) == demo_model()
@@ -171,7 +171,7 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
         assert "loaded" in tab.table.item(0, 1).text()  # type: ignore[union-attr]
         tab.delete_button.click()
         await until(lambda: not tab.items)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(work)
@@ -188,7 +188,7 @@ def test_search_results_get_their_sizes_as_they_arrive(
         card(dialog, 8)
         dialog.discover.search_edit.setText("tiny-chat")
         await until(lambda: len(column(dialog, 1)) == 2 and "–" not in column(dialog, 1)[0])
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert column(dialog, 1)[0].startswith("Fits")

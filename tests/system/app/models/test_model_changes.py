@@ -22,7 +22,7 @@ from medusa_core.messages import Cancel, LoadModel, LoadOptions, WeightFormats
 from tests.support.hub.fixtures import LoopbackHub
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import settle, until
+from tests.support.window.managing import until, wait_for_tasks
 
 
 def with_adapter(choice: ModelChoice, folder: Path) -> ModelChoice:
@@ -151,7 +151,7 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
         await until(lambda: window.loaded_model.status.calibrated is not None)
         window.chat.send("What is the capital of France?")
         await until(lambda: not window.chat.is_busy)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(work)

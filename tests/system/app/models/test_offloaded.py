@@ -43,7 +43,7 @@ from tests.support.messages import EXAMPLES
 from tests.support.models.tiny import write_tiny
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import SPEC, Run
-from tests.support.window.managing import settle, until
+from tests.support.window.managing import until, wait_for_tasks
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -156,7 +156,7 @@ def test_an_offloaded_model_is_loaded_directly_or_after_a_question(
         details.stream_box.setChecked(True)
         details.action_button.click()
         assert len(requested) == 1, "it has room so"
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     (choice,) = loaded

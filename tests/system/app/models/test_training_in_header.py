@@ -12,7 +12,7 @@ from medusa_core.api import Library, places
 from tests.support.jobs import FakeCommand, commands, tell
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import settle
+from tests.support.window.managing import wait_for_tasks
 
 __all__ = ["commands"]
 
@@ -30,7 +30,7 @@ def test_the_header_shows_a_training_behind_a_closed_dialog(
     async def work() -> None:
         window.pages.open("models")
         assert window.pages.find(LibraryDialog) is not None
-        await settle(window.pages.find(LibraryDialog))
+        await wait_for_tasks(window.pages.find(LibraryDialog))
 
     run(work)
     models = window.pages.find(LibraryDialog)

@@ -18,7 +18,7 @@ from medusa_core.api import HubSettings, Library, places
 from tests.support.window.accessibility import faults
 from tests.support.window.fixtures import Open
 from tests.support.window.library_fixtures import Run, run
-from tests.support.window.managing import settle
+from tests.support.window.managing import wait_for_tasks
 from tests.support.window.scripted_server import Servers
 from tests.tools.tour import Tour
 
@@ -50,7 +50,7 @@ def test_every_page_opens_with_a_title_a_name_and_a_picture(
             assert page.is_panel or widget.windowTitle(), name
         models, diagnostics = (window.pages.find(k) for k in (LibraryDialog, DiagnosticsDialog))
         assert models is not None
-        await settle(models)
+        await wait_for_tasks(models)
         assert diagnostics is not None
         await diagnostics.tasks.wait()
         (storage,) = window.findChildren(StoragePage)

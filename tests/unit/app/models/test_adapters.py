@@ -9,7 +9,7 @@ from tests.support.models.adapter_files import lora_for
 from tests.support.models.gguf_files import write_as_gguf
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
 from tests.support.window.library_fixtures import OTHER, SPEC, Run
-from tests.support.window.managing import card, settle, until
+from tests.support.window.managing import card, until, wait_for_tasks
 
 
 def texts(dialog: LibraryDialog) -> list[str]:
@@ -46,7 +46,7 @@ def test_installed_adapters_are_offered_and_one_is_loaded_with_a_model(
         tab.details.action_button.click()
         tab.adapter_box.setCurrentIndex(texts(dialog).index("style"))
         tab.details.action_button.click()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert [choice.options.adapter_dir for choice in loaded] == [None, tmp_path / "style"]
@@ -71,7 +71,7 @@ def test_an_adapter_beside_block_quantized_weights_is_planned(
             tab.adapter_box.setCurrentIndex(place)
             assert tab.details.choice is not None
             weights.append(tab.details.choice.plan.weights_bytes)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert weights[1] > weights[0]

@@ -17,7 +17,7 @@ from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import MIB
 from tests.support.models.tiny import random_heads
 from tests.support.window.library_fixtures import SPEC, Run, state_of
-from tests.support.window.managing import card, column, settle, until
+from tests.support.window.managing import card, column, until, wait_for_tasks
 
 
 def test_the_catalog_says_what_fits_and_the_memory_bar_follows_the_controls(
@@ -47,7 +47,7 @@ def test_the_catalog_says_what_fits_and_the_memory_bar_follows_the_controls(
     details.quant_box.setCurrentIndex(details.quant_box.findData("nf4-dq"))
     details.context_box.setCurrentIndex(details.context_box.count() - 1)
     assert details.choice.plan.context_tokens == 4096
-    run(lambda: settle(dialog))
+    run(lambda: wait_for_tasks(dialog))
 
 
 def test_one_click_shortens_the_context_to_what_fits(dialog: LibraryDialog) -> None:
@@ -115,7 +115,7 @@ def test_a_model_is_searched_downloaded_and_loaded(
         installed.details.quant_box.setCurrentIndex(installed.details.quant_box.findData("nf4-dq"))
         installed.details.action_button.click()
         assert len(loaded) == 1
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     (choice,) = loaded
@@ -158,7 +158,7 @@ def test_a_download_survives_the_restart_of_the_application(
         library.downloads.start()
         await until(lambda: dialog.downloads.jobs[0].state is JobState.READY)
         await until(lambda: dialog.downloads.table.item(0, 1).text() == "ready")  # type: ignore[union-attr]
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(first)
@@ -205,7 +205,7 @@ def test_a_failed_download_says_why_and_can_be_tried_again(
         assert "Accept its terms" in tab.reason_label.text()
         tab.pause_button.click()
         await until(lambda: tab.jobs[0].state is JobState.READY)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(work)
@@ -254,7 +254,7 @@ def test_a_pickle_is_converted_only_with_consent(
         assert dialog.downloads.jobs[0].state is JobState.READY, dialog.downloads.jobs[0].reason
         await until(lambda: dialog.installed.items)
         assert dialog.installed.items[0].heads.num_heads == 3
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(work)
@@ -272,4 +272,4 @@ def test_a_download_list_that_cant_be_written_is_reported(run: Run, dialog: Libr
     dialog.download(PairOffer("Something", Pair("org/something")))
     assert "can't be opened or written" in dialog.notice_label.text()
     assert dialog.library.downloads.jobs == ()
-    run(lambda: settle(dialog))
+    run(lambda: wait_for_tasks(dialog))

@@ -16,7 +16,7 @@ from tests.support.models.gguf_heads_files import write_eagle_gguf
 from tests.support.models.targets import GROUPED
 from tests.support.models.tiny import write_tiny
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import card, column, settle, until
+from tests.support.window.managing import card, column, until, wait_for_tasks
 
 _PADDING = 4  # of a cell
 MODEL, EAGLE, WIDE = "org/Tiny-1B", "a/Tiny-1B-eagle3", "b/Tiny-1B-speculator.eagle3"
@@ -65,7 +65,7 @@ def test_the_catalog_lists_published_drafters_without_the_network(
         assert discover.drafter_label.text().startswith("Published for this model: EAGLE, ")
         discover.table.selectRow(titles.index("Ministral 3 8B Instruct"))
         assert discover.drafter_label.isHidden()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert not hub.log
@@ -85,31 +85,31 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
         card(dialog, 8)
         discover.search_edit.setText("Tiny-1B")
         await until(lambda: len(discover.offers) == 3)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         assert sorted(column(dialog, 3)) == ["EAGLE", "EAGLE", "for Tiny-1B"]
         discover.table.selectRow(column(dialog, 0).index(WIDE))
         assert discover.drafter_box.isHidden()
         discover.table.selectRow(column(dialog, 0).index(MODEL))
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         assert [text.split(" · ")[1:2] for text in entries(dialog)] == [[], [EAGLE], [WIDE]]
         assert all(text.endswith(" kB") for text in entries(dialog)[1:])
         pick(dialog, WIDE)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         assert "It doesn't fit this model: hidden size 64 ≠ 32." in discover.drafter_label.text()
         assert not discover.details.action_button.isEnabled()
         pick(dialog, EAGLE)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         assert discover.chosen is not None
         assert discover.chosen.heads.kind == "eagle-3"
         assert "Its makers don't name its model" in discover.drafter_label.text()
         discover.details.action_button.click()
         hub.fail_api(WIDE, "gated")
         pick(dialog, WIDE)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         assert discover.chosen.pair.heads == EAGLE, "what failed isn't taken"
         assert discover.drafter_label.text()
         await until(lambda: [job.state for job in dialog.downloads.jobs] == [JobState.READY])
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert [(one.pair.model, one.pair.heads) for one in wanted] == [(MODEL, EAGLE)]
@@ -123,7 +123,7 @@ def test_installed_heads_are_described(run: Run, dialog: LibraryDialog, tmp_path
         tab = dialog.installed
         tab.add_folder(str(file), loads=True)
         await until(lambda: len(tab.items) == 1)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         tab.table.selectRow([item.name for item in tab.rows].index("x.gguf"))
         assert "Published for them/target." in tab.details._note.text()
         assert not tab.details.action_button.isEnabled()
@@ -158,7 +158,7 @@ def test_no_table_of_models_scrolls_sideways_or_cuts_a_name(
         card(dialog, 8)
         dialog.installed.add_folder(str(file))
         await until(lambda: len(dialog.installed.items) == 1)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         for width in (1120, 900):
             dialog.resize(width, 760)
             for tab in (dialog.discover, dialog.installed):

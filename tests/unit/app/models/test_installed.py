@@ -20,7 +20,7 @@ from tests.support.hub.fixtures import LoopbackHub, random_file
 from tests.support.hub.pairs import MIB
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
 from tests.support.window.library_fixtures import OTHER, SPEC, Run, show_loaded
-from tests.support.window.managing import card, settle, until
+from tests.support.window.managing import card, until, wait_for_tasks
 
 
 def test_installed_models_are_listed_verified_and_deleted(
@@ -66,7 +66,7 @@ def test_installed_models_are_listed_verified_and_deleted(
         tab.add_folder(str(tmp_path / "state"))
         await until(lambda: "no weights" in tab.problem_label.text())
         assert tab.table.rowCount() == len(tab.rows), "its row is gone"
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(work)
@@ -110,7 +110,7 @@ def test_downloads_can_have_another_folder_and_a_speed_limit(
         assert library.settings.bytes_per_s == 50_000_000
         dialog.download(PairOffer("", Pair("org/tiny-chat")))
         await until(lambda: dialog.installed.items)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
         await library.downloads.close()
 
     run(work)
@@ -150,7 +150,7 @@ def test_names_are_never_interpreted_as_markup(
     async def work() -> None:
         tab.add_folder(str(hostile))
         await until(lambda: tab.items)
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     item = tab.table.item(0, 0)
@@ -200,7 +200,7 @@ def test_an_import_has_its_row_at_once_and_nothing_else_is_loaded(
         assert tab.chosen.path == folders[0]
         await tab.refresh()
         assert tab.chosen.path == folders[0]
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
 
@@ -220,7 +220,7 @@ def test_a_measured_speed_replaces_the_estimate(run: Run, dialog: LibraryDialog)
         assert tab._speeds_of(own) == speeds
         tab.heads_box.setCurrentIndex(0)
         assert tab._speeds_of(own) == (), "without heads it is another"
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert measured_words(speeds) == "330 tokens/s here with drafts, 548 without (measured)."

@@ -7,7 +7,7 @@ from medusa_core.api import Library
 from medusa_core.loading.choice import ModelChoice
 from tests.support.models.mtp_files import write_mimo
 from tests.support.window.library_fixtures import Run
-from tests.support.window.managing import card, settle
+from tests.support.window.managing import card, wait_for_tasks
 
 
 def test_a_models_mtp_layer_is_offered_planned_and_can_be_left_out(
@@ -30,7 +30,7 @@ def test_a_models_mtp_layer_is_offered_planned_and_can_be_left_out(
         tab.heads_box.setCurrentIndex(0)
         assert tab.details.choice.plan.heads_bytes == 0
         tab.details.action_button.click()
-        await settle(dialog)
+        await wait_for_tasks(dialog)
 
     run(work)
     assert [choice.heads_dir for choice in loaded] == [folder, None]

@@ -23,7 +23,7 @@ from tests.support.jobs import FakeCommand, commands, tell
 from tests.support.models.shapes import resized
 from tests.support.models.tiny import random_heads, write_heads, write_tiny
 from tests.support.window.library_fixtures import SPEC, Run, state_of
-from tests.support.window.managing import settle
+from tests.support.window.managing import wait_for_tasks
 
 __all__ = ["commands"]
 
@@ -250,7 +250,7 @@ def test_trained_heads_are_listed_beside_their_model(
         tell(training.run, stage="done", done=1, of=1)
         commands[0].code = 0
         training._poll()
-        await settle(manager)
+        await wait_for_tasks(manager)
         rows = [item.path for item in manager.installed.rows]
         manager.installed.table.selectRow(rows.index(model))
         assert manager.installed.heads_box.currentText() == training.run.out.name
@@ -301,7 +301,7 @@ def test_heads_that_make_answers_slower_are_not_preselected(
         assert await offered() == ("none", "tiny-heads – no gain (0.97× plain)")
         write_gain(heads, HeadsGain(2.2, 1.4))
         assert await offered() == ("tiny-heads", "tiny-heads")
-        await settle(opened)
+        await wait_for_tasks(opened)
 
     run(work)
 

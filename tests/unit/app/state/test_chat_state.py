@@ -97,7 +97,7 @@ def test_what_is_queued_joins_what_waits_and_goes_back_into_the_draft() -> None:
 
 
 @pytest.mark.parametrize("written", ["", " ", "meanwhile"])
-def test_what_could_not_be_sent_stands_before_what_was_written_meanwhile(written: str) -> None:
+def test_an_unsent_prompt_is_put_before_the_text_typed_since(written: str) -> None:
     state = ChatState()
     state.write(written)
     state.restore(Draft("precious", (NOTES,)))

@@ -66,12 +66,12 @@ def test_all_text_is_readable_on_its_background(theme: Theme) -> None:
 
 
 def test_the_theme_follows_the_system_and_its_contrast_setting() -> None:
-    scheme, wish = Qt.ColorScheme, Qt.ContrastPreference
-    assert theme_of_system(scheme.Light, wish.NoPreference) is LIGHT
-    assert theme_of_system(scheme.Dark, wish.NoPreference) is DARK
-    assert theme_of_system(scheme.Unknown, wish.NoPreference) is LIGHT
+    scheme, contrast = Qt.ColorScheme, Qt.ContrastPreference
+    assert theme_of_system(scheme.Light, contrast.NoPreference) is LIGHT
+    assert theme_of_system(scheme.Dark, contrast.NoPreference) is DARK
+    assert theme_of_system(scheme.Unknown, contrast.NoPreference) is LIGHT
     for one in scheme:
-        assert theme_of_system(one, wish.HighContrast) is CONTRAST
+        assert theme_of_system(one, contrast.HighContrast) is CONTRAST
 
 
 def test_high_contrast_reaches_the_enhanced_level_everywhere() -> None:

@@ -55,13 +55,19 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
 
 def check_heads(name: str, target: Target, tmp_path: Path, seeds: range) -> int:
     """Return how many mutations of heads were refused."""
-    its = load_written("gemma4", "float32") if name == "gemma4-assistant" else target
+    head_target = load_written("gemma4", "float32") if name == "gemma4-assistant" else target
 
     def load_heads(path: Path) -> None:
         look_into(path)
         files = open_head_files(path)
         kind_of(files.checkpoint.names).read(
-            files, HeadsTarget(its.config, its.precision, its.shared_weights, its.formats)
+            files,
+            HeadsTarget(
+                head_target.config,
+                head_target.precision,
+                head_target.shared_weights,
+                head_target.formats,
+            ),
         )
 
     whole = GGUF_HEADS[name](tmp_path / "whole.gguf")

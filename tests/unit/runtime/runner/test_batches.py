@@ -118,7 +118,7 @@ def test_split_batches_answer_like_one(
     def placed(*args: object, **more: object) -> MemoryPlan:
         plan = plan_target(*args, **more)  # type: ignore[arg-type]
         assert plan.placement is not None
-        its = replace(
+        placement = replace(
             plan.placement,
             batch=2,
             states=states,
@@ -127,7 +127,7 @@ def test_split_batches_answer_like_one(
             cache_tiers=tuple(below),
             tree_rows=12,
         )
-        return replace(plan, placement=its)
+        return replace(plan, placement=placement)
 
     monkeypatch.setattr(load, "plan_target", placed)
     target = load_target(model, None, options)
