@@ -184,7 +184,7 @@ def test_a_plan_places_whole_layers_and_counts_their_prefetch_buffers() -> None:
 
 def test_with_little_memory_fewer_rows_are_computed_at_once() -> None:
     policy = Policy(ON_DISK, ON_DISK, batch=1, num_batches=32)
-    roomy, tight = planned(policy, 4), planned(policy, 1)
+    roomy, tight = planned(policy, 4), planned(policy, 0.75)
     assert roomy.fit is not Fit.NO
     assert tight.fit is not Fit.NO
     assert tight.placement.prompt_rows < roomy.placement.prompt_rows
