@@ -226,9 +226,8 @@ class GgufFiles(ModelFiles):
     def tokenizer(self) -> Tokenizer:
         """The tokenizer in the file."""
         from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
-        from medusa_core.models.text.tokenizer import Tokenizer
 
-        return Tokenizer(*make_gguf_tokenizer(self.headers))
+        return make_gguf_tokenizer(self.headers)
 
     @cached_property
     def written_template(self) -> WrittenTemplate:

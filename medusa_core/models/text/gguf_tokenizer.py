@@ -17,6 +17,7 @@ from medusa_core.models.text.sentencepiece import (
     PieceKind,
     build_sentencepiece,
 )
+from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.text.tokenizer_errors import tokenizer_errors
 from medusa_core.models.text.written_template import WrittenTemplate
 from medusa_core.system.files.gguf import Gguf
@@ -42,11 +43,8 @@ _MAX_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
 
-def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
+def make_gguf_tokenizer(gguf: Gguf) -> Tokenizer:
     """Build the tokenizer of a GGUF file.
-
-    Returns:
-        The tokenizer, and whether it is byte-level BPE; else it is SentencePiece.
 
     Raises:
         TokenizerError: The file has no tokenizer, or one of an unsupported type.
@@ -72,9 +70,12 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     with tokenizer_errors(
         tr("The tokenizer in {0} can't be read", path.name), tr("Download it again.")
     ):
-        if model == "gpt2":
-            return _byte_level(gguf, path, texts, kinds), True
-        return _sentencepiece(gguf, path, texts, kinds), False
+        if model != "gpt2":
+            return Tokenizer(_sentencepiece(gguf, path, texts, kinds), is_byte_level=False)
+        vocabulary = {text: number for number, text in enumerate(texts)}
+        if len(vocabulary) != len(texts):
+            raise _damaged(path, tr("a token is there twice"))
+        return Tokenizer(_byte_level(gguf, path, vocabulary, kinds), vocabulary=vocabulary)
 
 
 def _guess_kinds(gguf: Gguf, texts: list[str]) -> list[int]:
@@ -140,7 +141,9 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
     return tokenizer
 
 
-def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
+def _byte_level(
+    gguf: Gguf, path: Path, vocabulary: dict[str, int], kinds: list[int]
+) -> RustTokenizer:
     """Build a byte-level BPE tokenizer with the pre-tokenizer that the file names."""
     pre = gguf.text("tokenizer.ggml.pre", "default")
     pre_tokenizer = PRE_TOKENIZERS.get(pre)
@@ -151,14 +154,12 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
             ),
             tr("Supported are {0}.", ", ".join(sorted(PRE_TOKENIZERS))),
         )
+    texts = list(vocabulary)
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     if not merges and any(
         len(text) > 1 and kind == PieceKind.NORMAL for text, kind in zip(texts, kinds, strict=True)
     ):
         raise _damaged(path, tr("its tokens' merges are missing"))
-    vocabulary = {text: number for number, text in enumerate(texts)}
-    if len(vocabulary) != len(texts):
-        raise _damaged(path, tr("a token is there twice"))
     tokenizer = RustTokenizer(
         models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not pre_tokenizer.merges_words)
     )

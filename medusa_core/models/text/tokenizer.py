@@ -66,12 +66,19 @@ class Tokenizer:
         vocab_size: Number of token ids, including added tokens.
     """
 
-    def __init__(self, tokenizer: RustTokenizer, is_byte_level: bool = True) -> None:
+    def __init__(
+        self,
+        tokenizer: RustTokenizer,
+        is_byte_level: bool = True,
+        vocabulary: Mapping[str, int] | None = None,
+    ) -> None:
         """Wrap a tokenizer of the library.
 
         Args:
             tokenizer: The tokenizer, whose truncation and padding are switched off.
             is_byte_level: Whether it is byte-level BPE; else SentencePiece.
+            vocabulary: Ids of all tokens if they are known, as asking the library takes as long
+                as a third of making it; None to ask.
 
         Raises:
             TokenizerError: It can't encode, or its token ids are too large.
@@ -81,7 +88,9 @@ class Tokenizer:
         with tokenizer_errors(tr("The tokenizer can't be used")):
             tokenizer.no_truncation()
             tokenizer.no_padding()
-            vocabulary: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
+            if vocabulary is None:
+                vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+                assert vocabulary is not None
             self.vocab_size = _vocab_size(vocabulary)
             bytes_of = _byte_level() if is_byte_level else _piece_bytes
             self._bytes_of = _byte_table(tokenizer, vocabulary, bytes_of)

@@ -22,7 +22,6 @@ from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.models.text.gguf_splits import PRE_TOKENIZERS
 from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
 from medusa_core.models.text.template import ChatTemplate
-from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.system.files.gguf import read_beginning
 from tests.conftest import MISSING
 from tests.tools import llama_cpp_files
@@ -180,7 +179,7 @@ def test_vocabularies_give_the_expected_tokens(folder: Path) -> None:
             assert "bert" in path.name  # of a model that writes no text
             continue
         seen.add(path.name)
-        tokenizer = Tokenizer(*make_gguf_tokenizer(gguf))
+        tokenizer = make_gguf_tokenizer(gguf)
         written = path.with_name(f"{path.name}.inp").read_bytes().decode()
         texts = written.split("\n__ggml_vocab_test__\n")
         lines = path.with_name(f"{path.name}.out").read_text(encoding="ascii").splitlines()

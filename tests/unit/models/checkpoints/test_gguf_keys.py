@@ -12,6 +12,7 @@ from medusa_core.errors import CheckpointError, ModelError, TokenizerError
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.system.files.gguf import read_gguf
 
 Add = Callable[[gguf.GGUFWriter], None]
@@ -223,8 +224,16 @@ def test_tokens_without_types_are_special_by_their_keys_and_names(tmp_path: Path
         lambda w: w.add_token_merges(["< b", "<b >", "S T", "ST O", "STO P"]),
         lambda w: w.add_eos_token_id(texts.index("STOP")),
     )
-    tokenizer, _ = make_gguf_tokenizer(read_gguf(path))
-    special = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    assert special == {"<|im_start|>", "<|im_end|>", "<end_of_turn>", "<\uff5cUser\uff5c>", "STOP"}
-    ids = tokenizer.encode("<|im_start|>a<b>", add_special_tokens=False).ids
-    assert ids == [texts.index(text) for text in ("<|im_start|>", "a", "<", "b", ">")]
+    tokenizer = make_gguf_tokenizer(read_gguf(path))
+    assert {name for _, name in tokenizer.special_tokens} == {
+        "<|im_start|>",
+        "<|im_end|>",
+        "<end_of_turn>",
+        "<\uff5cUser\uff5c>",
+        "STOP",
+    }
+    assert tokenizer.encode("<|im_start|>a<b>") == [
+        texts.index(text) for text in ("<|im_start|>", "a", "<", "b", ">")
+    ]
+    asked = Tokenizer(tokenizer._tokenizer)
+    assert (asked.pieces, asked.vocab_size) == (tokenizer.pieces, tokenizer.vocab_size)
