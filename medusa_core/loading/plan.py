@@ -265,8 +265,7 @@ def _way_out(options: LoadOptions, max_context: int) -> str:
         )
     elif options.has_disk:
         hint = tr(
-            "Even with its layers on the disk, what stays in memory has no room: token "
-            "vectors, projection, cache and two layers. Give it more memory, or choose a "
-            "smaller model."
+            "Even with its layers on the disk, what stays in memory has no room: projection, "
+            "cache and two layers. Give it more memory, or choose a smaller model."
         )
     return hint

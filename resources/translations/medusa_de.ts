@@ -2694,8 +2694,8 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>Jede Zeile muss {&quot;prompt&quot;: &quot;…&quot;} oder {&quot;messages&quot;: […]} sein.</translation>
     </message>
     <message>
-        <source>Even with its layers on the disk, what stays in memory has no room: token vectors, projection, cache and two layers. Give it more memory, or choose a smaller model.</source>
-        <translation>Auch mit den Schichten auf dem Datenträger hat keinen Platz, was im Speicher bleibt: Tokenvektoren, Projektion, Cache und zwei Schichten. Geben Sie ihm mehr Speicher oder wählen Sie ein kleineres Modell.</translation>
+        <source>Even with its layers on the disk, what stays in memory has no room: projection, cache and two layers. Give it more memory, or choose a smaller model.</source>
+        <translation>Auch mit den Schichten auf dem Datenträger hat keinen Platz, was im Speicher bleibt: Projektion, Cache und zwei Schichten. Geben Sie ihm mehr Speicher oder wählen Sie ein kleineres Modell.</translation>
     </message>
     <message>
         <source>Every path needs all of its prefixes in the tree.</source>
