@@ -6,9 +6,13 @@ the last ones decoded: drafts repeat tokens, and a disk may be slow.
 
 from __future__ import annotations
 
+import os
+import sys
 import weakref
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +27,9 @@ from medusa_core.models.blocks.sizes import num_kept_rows
 # Decodes rows: uint8 [n, bytes], and a floating-point dtype → [n, columns] of that dtype
 Decode = Callable[[Tensor, torch.dtype], Tensor]
 ReadRows = Callable[[Sequence[int]], Tensor]
+
+_PROBED_BYTES = 1 << 16  # of a table, which tell a file that was overwritten from one that wasn't
+_MOST_SHARING = 7  # FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE
 
 
 class StoredRows(NamedTuple):
@@ -177,31 +184,36 @@ class StoredTable(TokenTable):
 
 
 class FileRows:
-    """Reads rows of a file, which stays open: replacing it later has no effect."""
+    """Reads rows of a file, which stays open: removing or replacing it later has no effect.
+
+    Overwriting it would: then reading fails.
+    """
 
     def __init__(self, stored: StoredRows) -> None:
         """Open the file.
 
         Raises:
-            CheckpointError: It can't be opened.
+            CheckpointError: It can't be opened or read.
         """
         self._stored = stored
         try:
-            self._file = stored.path.open("rb", buffering=0)
+            self._file = _open_shared(stored.path)
+            weakref.finalize(self, self._file.close)
+            self._status, self._checksum = self._read_status(), self._probe()
         except OSError as error:
             raise _unreadable(stored.path, error) from error
-        weakref.finalize(self, self._file.close)
 
     def __call__(self, token_ids: Sequence[int]) -> Tensor:
         """Read rows; consecutive ones at once. → uint8 [n, bytes of a row]
 
         Raises:
-            CheckpointError: The file can't be read, or has become shorter.
+            CheckpointError: The file can't be read, or was overwritten.
         """
         stored = self._stored
         buffer = torch.empty(len(token_ids), stored.row_bytes, dtype=torch.uint8)
         view, first = buffer.view(-1).numpy().data, 0
         try:
+            self._check_unchanged()
             for end in range(1, 1 + len(token_ids)):
                 if end < len(token_ids) and token_ids[end] == token_ids[end - 1] + 1:
                     continue
@@ -211,6 +223,33 @@ class FileRows:
         except OSError as error:
             raise _unreadable(stored.path, error) from error
         return buffer
+
+    def _check_unchanged(self) -> None:
+        """Check that the file is the one that was opened.
+
+        Raises:
+            CheckpointError: It was overwritten.
+        """
+        status = self._read_status()
+        if status == self._status:
+            return
+        if self._probe() != self._checksum:
+            raise CheckpointError(
+                tr("{0} was overwritten while its model was loaded.", self._stored.path.name),
+                "Load the model again.",
+            )
+        self._status = status  # a time of change alone means nothing
+
+    def _read_status(self) -> tuple[int, int]:
+        """Return size and time of change of the file."""
+        status = os.fstat(self._file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+    def _probe(self) -> int:
+        """Return a checksum of the table's beginning."""
+        stored = self._stored
+        self._file.seek(stored.start)
+        return zlib.crc32(self._file.read(min(_PROBED_BYTES, stored.num_rows * stored.row_bytes)))
 
     def _fill(self, rows: memoryview) -> None:
         """Read whole rows."""
@@ -222,6 +261,24 @@ class FileRows:
                     "Download the file again.",
                 )
             done += num_bytes
+
+
+def _open_shared(path: Path) -> FileIO:
+    """Open a file for reading so that Windows, too, lets it be deleted meanwhile.
+
+    Raises:
+        OSError: It can't be opened.
+    """
+    if sys.platform == "win32":
+        import _winapi
+        import msvcrt
+
+        null = _winapi.NULL
+        handle = _winapi.CreateFile(
+            str(path), _winapi.GENERIC_READ, _MOST_SHARING, null, _winapi.OPEN_EXISTING, null, null
+        )
+        return open(msvcrt.open_osfhandle(handle, os.O_RDONLY), "rb", buffering=0)  # noqa: PTH123
+    return path.open("rb", buffering=0)
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointError:

@@ -7506,6 +7506,10 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
         <translation>{0} wurde von einer neueren Version von Medusa Chat geschrieben.</translation>
     </message>
     <message>
+        <source>{0} was overwritten while its model was loaded.</source>
+        <translation>{0} wurde überschrieben, während sein Modell geladen war.</translation>
+    </message>
+    <message>
         <source>{0} was written by a newer Medusa Chat.</source>
         <translation>{0} wurde von einem neueren Medusa Chat geschrieben.</translation>
     </message>

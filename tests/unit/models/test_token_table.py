@@ -1,12 +1,16 @@
 """Rows of an embedding table are those of the whole matrix, wherever they are read from."""
 
+import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
+from medusa_core.models import token_table
 from medusa_core.models.blocks import sizes
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
@@ -49,8 +53,45 @@ def test_rows_that_are_kept_are_not_read_again(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     assert torch.equal(table.rows(torch.tensor([4, 3])), matrix[[4, 3]])
     for _ in range(2):  # a failure keeps nothing
-        with pytest.raises(CheckpointError, match="shorter"):
+        with pytest.raises(CheckpointError, match="overwritten"):
             table.find([3, 5])
+
+
+def test_a_file_that_is_overwritten_while_it_is_open_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    table, matrix = table_of("q4_k", torch.float32, path)
+    raw = path.read_bytes()
+    os.utime(path, ns=(1, 1))
+    assert torch.equal(table.rows(torch.tensor([1])), matrix[[1]])
+    path.unlink()  # as deleting or updating a model does
+    path.write_bytes(b"new")
+    assert torch.equal(table.rows(torch.tensor([2])), matrix[[2]])
+    table, _ = table_of("q4_k", torch.float32, path)
+    path.write_bytes(raw[:6] + bytes(len(raw) - 6))
+    os.utime(path, ns=(2, 2))
+    with pytest.raises(CheckpointError, match="overwritten"):
+        table.find([3])
+
+
+def test_windows_may_delete_a_file_that_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags: list[int] = []
+
+    def create_file(path: str, _access: int, share_mode: int, *_: int) -> int:
+        flags.append(share_mode)
+        return os.open(path, os.O_RDONLY)
+
+    winapi = SimpleNamespace(NULL=0, GENERIC_READ=1, OPEN_EXISTING=3, CreateFile=create_file)
+    msvcrt = SimpleNamespace(open_osfhandle=lambda handle, _flags: handle)
+    monkeypatch.setitem(sys.modules, "_winapi", winapi)
+    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
+    with monkeypatch.context() as patched:
+        patched.setattr(token_table, "sys", SimpleNamespace(platform="win32"))
+        table, matrix = table_of("q4_k", torch.float32, tmp_path / "file")
+    assert torch.equal(table.rows(torch.tensor([2])), matrix[[2]])
+    file_share_delete = 4
+    assert flags[0] & file_share_delete
 
 
 def test_tokens_beyond_the_table_are_refused(tmp_path: Path) -> None:
