@@ -1,4 +1,4 @@
-"""Form of a tool server."""
+"""Form of a tool server; saving it with its secrets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -23,6 +24,8 @@ from app.i18n.engine_texts import error_text
 from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.tools.pairs_edit import Pair, PairsEdit
+from app.tools.switch_on_question import described
+from app.tools.window_tools import WindowTools
 from app.widgets.explain import explain
 from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
@@ -206,3 +209,61 @@ def split_command(text: str, *, has_escapes: bool = os.name != "nt") -> tuple[st
     if not has_escapes:
         lexer.escape = ""
     return tuple(lexer)
+
+
+class ServerSaving:
+    """Saves a server with its secrets; a second attempt goes on where the first one failed.
+
+    Attributes:
+        name: Name under which the server is saved; empty before that.
+        was_switched_off: Whether the server was on, but something else would be started now.
+    """
+
+    def __init__(self, tools: WindowTools, server: ToolServer | None) -> None:
+        self._toolbox = tools.toolbox
+        self._before = server
+        self.name = "" if server is None else server.name
+        self.was_switched_off = False
+
+    def __call__(
+        self, server: ToolServer, env: tuple[Pair, ...], headers: tuple[Pair, ...]
+    ) -> None:
+        """Save; blocks.
+
+        Raises:
+            MedusaError: The server can't be used or saved, or a secret can't be.
+        """
+        before, toolbox = self._before, self._toolbox
+        is_enabled = before is not None and before.is_enabled
+        plain = replace(
+            server,
+            env=tuple((pair.name, pair.value) for pair in env if not pair.is_secret),
+            headers=tuple((pair.name, pair.value) for pair in headers if not pair.is_secret),
+            is_enabled=False,
+        )
+        if self.name:
+            toolbox.replace(self.name, plain)
+        else:
+            toolbox.add(plain)
+        self.name = plain.name
+        whole = replace(
+            plain,
+            env=tuple((pair.name, self._value(pair)) for pair in env),
+            headers=tuple((pair.name, self._value(pair)) for pair in headers),
+        )
+        is_same = before is not None and as_agreed(before) == as_agreed(whole)
+        self.was_switched_off = is_enabled and not is_same
+        whole = replace(whole, is_enabled=is_enabled and is_same)
+        if whole != plain:
+            toolbox.replace(self.name, whole)
+
+    def _value(self, pair: Pair) -> str:
+        """Return the value of a pair; for a secret a reference to it in the keyring."""
+        if not pair.is_secret:
+            return pair.value
+        return self._toolbox.save_secret(self.name, pair.name, pair.value)
+
+
+def as_agreed(server: ToolServer) -> tuple[object, ...]:
+    """Return what the user agrees to: what the question shows."""
+    return described(server), server.command, server.args

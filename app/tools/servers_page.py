@@ -22,8 +22,7 @@ from app.state.tasks import Tasks
 from app.theme.appearance import Appearance
 from app.tools.import_menu import ImportMenu
 from app.tools.server_details import ServerDetails
-from app.tools.server_form import ServerForm
-from app.tools.server_saving import ServerSaving, as_agreed
+from app.tools.server_form import ServerForm, ServerSaving, as_agreed
 from app.tools.switch_on_question import SwitchOnQuestion
 from app.tools.window_tools import WindowTools
 from app.tools.words import state_word
