@@ -47,7 +47,7 @@ class RoundRequests(QObject):
             updates_datastore: As in `Generate`.
         """
         answer = run.turn.answer
-        question = Generate(
+        request = Generate(
             run.conversation.session_id,
             answer.id,
             (*run.system, *run.conversation.messages()),
@@ -58,43 +58,43 @@ class RoundRequests(QObject):
         )
         self._loaded_model.wake()
         work: Stoppable
-        if _has_form(run, question) and self._loaded_model.status.phase is Phase.LOADING:
-            work = _Deferred(run, question, self._cancel)
+        if _has_form(run, request) and self._loaded_model.status.phase is Phase.LOADING:
+            work = _Deferred(run, request, self._cancel)
             self._deferred.append(work)
         else:
-            work = self._ask(run, question)
+            work = self._ask(run, request)
         if self._state.is_pending(run.turn):
             self._state.wait_for(run.turn, work)
         else:
             self._state.begin(run.turn, work)
 
-    def _ask(self, run: AnswerRun, question: Generate) -> Stoppable:
+    def _ask(self, run: AnswerRun, request: Generate) -> Stoppable:
         on_events = partial(self._on_events, run)
         try:
-            return self._bridge.ask(self._with_form(run, question), on_events)
+            return self._bridge.ask(self._with_form(run, request), on_events)
         except GrammarError as error:  # the schema is still being written
             kind = type(error).__name__
-            return _Refused(on_events, Failed(*question.ids, kind, error.message, error.hint))
+            return _Refused(on_events, Failed(*request.ids, kind, error.message, error.hint))
 
-    def _with_form(self, run: AnswerRun, question: Generate) -> Generate:
+    def _with_form(self, run: AnswerRun, request: Generate) -> Generate:
         """Add tools and grammar to a request, and expect the model's calls in its answer.
 
         Raises:
             GrammarError: The schema of the answer can't be used.
         """
         answer, loaded = run.turn.answer, self._loaded_model.status.loaded
-        if loaded is None or not _has_form(run, question):
-            return question
+        if loaded is None or not _has_form(run, request):
+            return request
         from medusa_core.api import chat_form
 
         tools = tuple(one.tool.as_text for one in run.tools)
         form = chat_form(
-            *(loaded, answer.settings, question.messages, tools, run.num_rounds),
+            *(loaded, answer.settings, request.messages, tools, run.num_rounds),
             quotes_results=answer.has_unmarked_calls,
         )
         answer.content.expect_calls(form.calls)
         return replace(
-            question,
+            request,
             messages=form.messages,
             tools=form.tools,
             grammar=form.grammar,
@@ -108,20 +108,20 @@ class RoundRequests(QObject):
         deferred, self._deferred = self._deferred, []
         for one in deferred:
             if self._state.is_pending(one.run.turn):
-                self._state.wait_for(one.run.turn, self._ask(one.run, one.question))
+                self._state.wait_for(one.run.turn, self._ask(one.run, one.request))
 
     def _cancel(self, deferred: _Deferred, reports: bool) -> None:
         """Forget a round that waits for the model."""
         self._deferred.remove(deferred)
         if reports:
-            failed = Failed(*deferred.question.ids, Cancelled.__name__, "", "")
+            failed = Failed(*deferred.request.ids, Cancelled.__name__, "", "")
             self._on_events(deferred.run, (failed,))
 
 
-def _has_form(run: AnswerRun, question: Generate) -> bool:
+def _has_form(run: AnswerRun, request: Generate) -> bool:
     """Whether a request depends on the model: by its tools, their results or a schema."""
-    has_results = any(message.role is Role.TOOL for message in question.messages)
-    return bool(run.tools or question.settings.json_schema or has_results)
+    has_results = any(message.role is Role.TOOL for message in request.messages)
+    return bool(run.tools or request.settings.json_schema or has_results)
 
 
 class _Refused:
@@ -146,9 +146,9 @@ class _Deferred:
     """A round that waits for the model, as work of its pending answer."""
 
     def __init__(
-        self, run: AnswerRun, question: Generate, cancel: Callable[[_Deferred, bool], None]
+        self, run: AnswerRun, request: Generate, cancel: Callable[[_Deferred, bool], None]
     ) -> None:
-        self.run, self.question, self._cancel = run, question, cancel
+        self.run, self.request, self._cancel = run, request, cancel
 
     def cancel(self) -> None:
         self._cancel(self, True)

@@ -170,7 +170,7 @@ class LoadedModel(QObject):
             self._handle_event(event)
 
     def _handle_event(self, event: Event) -> None:
-        command = self._state.take(event)
+        command = self._state.handle(event)
         self.changed.emit()
         if event is self.status.loaded:
             self.chosen.emit()

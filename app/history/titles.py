@@ -105,9 +105,9 @@ class Titles(QObject):
         settings = GenerateSettings(
             drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",), thinks=False
         )
-        question = Generate(_SESSION, new_id(), messages, settings, is_background=True)
+        command = Generate(_SESSION, new_id(), messages, settings, is_background=True)
         on_events = partial(self._handle_events, conversation_id)
-        self._request = self._bridge.ask(question, on_events)
+        self._request = self._bridge.ask(command, on_events)
 
     @property
     def _is_asking(self) -> bool:

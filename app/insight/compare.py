@@ -148,7 +148,7 @@ class CompareDialog(QDialog):
             session, request = f"compare-{self._make_id()}", self._make_id()
             settings = side.settings(seed, temperature)
             self.answer_started.emit(side.begin(request, settings))
-            question = Generate(
+            command = Generate(
                 session,
                 request,
                 (message,),
@@ -157,7 +157,7 @@ class CompareDialog(QDialog):
                 shares=len(self.sides),
                 joins=False,
             )
-            self._requests[side] = self._ask(question, partial(self._handle_events, side, settings))
+            self._requests[side] = self._ask(command, partial(self._handle_events, side, settings))
         self._set_running()
 
     def stop(self) -> None:

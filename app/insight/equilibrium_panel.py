@@ -134,7 +134,7 @@ class EquilibriumPanel(QWidget):
         if self.table.is_editing:
             self._late = verified
             return
-        edited = self._verifications.take(verified)
+        edited = self._verifications.receive(verified)
         written, ends = self._verifications.written, self._appearance.legend.specials
         self._fill(agreement(verified, edited, written, ends))
         last = len(self.shown.cells) - 1

@@ -24,7 +24,7 @@ class Edit(NamedTuple):
     stop: int
     text: str
 
-    def behind(self, other: Edit, num_more: int) -> Edit:
+    def shifted_by(self, other: Edit, num_more: int) -> Edit:
         """Return this edit with indices shifted by an earlier edit that added `num_more` tokens."""
         start = self.start + (num_more if self.start >= other.stop else 0)
         stop = self.stop + (num_more if self.stop >= other.stop else 0)
@@ -76,7 +76,7 @@ class Verifications:
         if self._request is None:
             self.go_on()
 
-    def take(self, verified: Verified) -> int | None:
+    def receive(self, verified: Verified) -> int | None:
         """Receive the result of the running verification.
 
         Returns:
@@ -88,10 +88,10 @@ class Verifications:
         if edit is None:
             self._first, self.written = None, verified.answers
             return None
-        moved = (Edit(start, stop, "").behind(edit, num_more) for start, stop in self.written)
+        moved = (Edit(start, stop, "").shifted_by(edit, num_more) for start, stop in self.written)
         self.written = tuple((span.start, span.stop) for span in moved)
         first = edit.start if self._first is None else min(self._first, edit.start)
-        self._waiting = [waiting.behind(edit, num_more) for waiting in self._waiting]
+        self._waiting = [waiting.shifted_by(edit, num_more) for waiting in self._waiting]
         self._first = first if self._waiting else None
         return first
 

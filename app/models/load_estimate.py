@@ -96,22 +96,22 @@ class LoadEstimate:
     ) -> None:
         self._on_result = on_result
         self._refuse = refuse
-        self._question: LoadEstimateQuery | None = None
+        self._query: LoadEstimateQuery | None = None
         self.tasks = Tasks(owner)
 
-    def ask(self, question: LoadEstimateQuery | None) -> None:
+    def ask(self, query: LoadEstimateQuery | None) -> None:
         """Replace the query; None cancels it."""
-        self._question = question
-        if question is not None and not self.tasks.is_running:
+        self._query = query
+        if query is not None and not self.tasks.is_running:
             self.tasks.start(self._answer())
 
     async def _answer(self) -> None:
         """Answer the latest query once an answer is available."""
-        while (question := self._question) is not None:
+        while (query := self._query) is not None:
             try:
-                answer = await asyncio.to_thread(answer_to, question)
-                if question is self._question:
-                    self._on_result(question, answer)
+                answer = await asyncio.to_thread(answer_to, query)
+                if query is self._query:
+                    self._on_result(query, answer)
                     return
             except MedusaError as error:
                 text = error_text(error)
@@ -120,12 +120,12 @@ class LoadEstimate:
                 text = estimate_failed_words(error)
             else:
                 continue
-            if question is self._question:
+            if query is self._query:
                 self._refuse(text)
                 return
 
 
-def answer_to(question: LoadEstimateQuery) -> OutlookResult:
+def answer_to(query: LoadEstimateQuery) -> OutlookResult:
     """Answer a query; blocks while device and disk are measured.
 
     Raises:
@@ -133,18 +133,18 @@ def answer_to(question: LoadEstimateQuery) -> OutlookResult:
         PlanError: The processor's parts don't fit in memory.
         TierError: The disk can't be measured.
     """
-    config, heads, choice = question.config, question.heads, question.choice
-    budget, context = question.budget, choice.context_tokens
-    if question.places is not None:
+    config, heads, choice = query.config, query.heads, query.choice
+    budget, context = query.budget, choice.context_tokens
+    if query.places is not None:
         options = LoadOptions(
-            device=question.device,
-            tier_disk=question.layers_dir,
+            device=query.device,
+            tier_disk=query.layers_dir,
             # A shorter context is planned only where the user has none to choose.
             context_tokens=context if choice.plan.max_context else 0,
         )
-        options = question.places.apply_to(options)
+        options = query.places.apply_to(options)
         device = device_with(budget, options)
-        found = plan_cpu(config, heads, choice, device, options, question.draft_model)
+        found = plan_cpu(config, heads, choice, device, options, query.draft_model)
         if found is not None:
             return found
     if choice.plan.fit is not Fit.NO:
@@ -152,11 +152,9 @@ def answer_to(question: LoadEstimateQuery) -> OutlookResult:
             budget.hardware.device, rate_limiting_format(choice.formats, config, budget)
         )
         return forecast(config, heads, choice.formats, budget, rate)
-    if question.layers_dir is None:
+    if query.layers_dir is None:
         return None
-    options = LoadOptions(device=question.device).with_layers_in(question.layers_dir)
+    options = LoadOptions(device=query.device).with_layers_in(query.layers_dir)
     device = device_with(budget, options)
     may_shorten = not choice.plan.max_context  # else the user may choose to
-    return plan_offload(
-        config, heads, choice, device, question.draft_model, may_shorten=may_shorten
-    )
+    return plan_offload(config, heads, choice, device, query.draft_model, may_shorten=may_shorten)

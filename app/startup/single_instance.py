@@ -49,7 +49,7 @@ class SingleInstance(QObject):
         digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()
         self._name = f"medusa-chat-{digest[:16]}"
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Acquire the lock; returns False if another instance holds it."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

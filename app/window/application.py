@@ -235,7 +235,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     qt.setQuitOnLastWindowClosed(False)
     instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
     serves = work is None and not options.is_fresh
-    if serves and not instance.take():
+    if serves and not instance.acquire():
         return _raise_other(instance, options.model)
     has_crashed = serves and guard.begin()
     loop = qasync.QEventLoop(qt)

@@ -134,7 +134,7 @@ def _line(name: str, figures: Figures) -> str:
     """A contestant's line of the table."""
 
     def cell(key: str, width: int, digits: int) -> str:
-        """A figure with so many digits; blank if it is unknown."""
+        """Format a figure; blank if it is unknown."""
         value = figures.get(key)
         return f"{'' if value is None else format(value, f'.{digits}f'):>{width}}"
 

@@ -60,8 +60,8 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
     most = min(len(lines), args.together or TOGETHER[0])
     shortened = [min(length, context) for length in lengths]
     talks = Conversations(shortened, args.max_new_tokens, context)
-    usual = replace(options, sessions=sessions_for(shortened, most, context))
-    chosen = chosen_policy(args, files, heads_dir, usual, talks)
+    resident = replace(options, sessions=sessions_for(shortened, most, context))
+    chosen = chosen_policy(args, files, heads_dir, resident, talks)
     if chosen is not None:
         heads_dir, options = without_drafter(args, heads_dir, options)
         return _load_as_chosen(args, files, heads_dir, options, talks, chosen)

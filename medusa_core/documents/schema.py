@@ -1,4 +1,4 @@
-"""The database schema of collections by version, and the index of words."""
+"""The database schema of collections by version, and the full-text index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from medusa_core.chats.history.folding import fold
 from medusa_core.system.storage.database_schema import Migration
 
 # A document is a file, or a folder that was skipped. `place` and `reason` are JSON of
-# `i18n.text_to_json`. The index of words stores no text: rows are removed by the texts that were
+# `i18n.text_to_json`. The full-text index stores no text: rows are removed by the texts that were
 # added. Vectors are float16.
 _VERSION_1 = """
 CREATE TABLE collections (
@@ -62,17 +62,17 @@ WordRow = tuple[int, str, str]
 
 
 def word_row(number: int, name: str, heading: str, text: str) -> WordRow:
-    """Return the row of the index of words for a chunk: number, heading and body."""
+    """Return a chunk's row of the full-text index: number, heading and body."""
     return number, fold(f"{name} {heading}".strip()), fold(text)
 
 
 def add_words(db: sqlite3.Connection, rows: Iterable[WordRow]) -> None:
-    """Add rows to the index of words."""
+    """Add rows to the full-text index."""
     db.executemany("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", rows)
 
 
 def restore_words(db: sqlite3.Connection, _has_backup: bool) -> int:
-    """Rebuild the index of words of a salvaged file; see `Mend`."""
+    """Rebuild the full-text index of a salvaged file; see `Mend`."""
     found = db.execute(
         "SELECT c.number, d.name, c.heading, c.text FROM chunks AS c"
         " JOIN documents AS d ON d.number = c.document"

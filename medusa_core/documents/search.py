@@ -45,7 +45,7 @@ _FUNCTION_WORDS = frozenset({
     "wir", "wird", "wo", "zu", "zum", "zur",
 })  # fmt: skip
 
-# CROSS JOIN fixes the join order: the index of words comes first. FTS5 fixes k1 of BM25 at 1.2, but
+# CROSS JOIN fixes the join order: full-text index first. FTS5 fixes k1 of BM25 at 1.2, but
 # the columns' weights divide it: in chunks as short as these, a repeated word means little, and
 # every chunk of a section repeats its heading.
 _BM25 = """

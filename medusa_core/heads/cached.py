@@ -37,12 +37,12 @@ class CachedHeads(ABC):
     @property
     @abstractmethod
     def linears(self) -> Sequence[QuantLinear]:
-        """Linear layers of their own."""
+        """Linear layers of the heads, without those shared with the target."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of their weights, without shared weights and caches."""
+        """Bytes of the weights of the heads, without shared weights and caches."""
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's worker threads compute the heads, too."""

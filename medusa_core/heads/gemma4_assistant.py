@@ -240,7 +240,7 @@ class _OnePosition:
 
     turn: Tensor
 
-    def turns(self, num_positions: int) -> Tensor:
+    def rotations(self, num_positions: int) -> Tensor:
         """Return the table of that position alone."""
         return self.turn
 

@@ -238,8 +238,7 @@ class StreamHeads(CachedHeads):
             kv: See `states`.
             num_streams: See `states`.
             num_ranks: Number of tokens per stream.
-            chance: Adds the sampling noise of the target's coming choice; tokens are ranked with
-                it.
+            chance: Adds the sampling noise that the target will draw; ranks include it.
         """
         scores = self.scores(self.states(entering, position, kv, num_streams))
         num_ranks = min(num_ranks, scores.shape[-1])

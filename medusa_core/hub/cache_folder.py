@@ -169,7 +169,7 @@ def open_file_hash(
 
 
 def new_hash(is_large: bool, size: int) -> hashlib._Hash:
-    """Create the hash object of a file of so many bytes."""
+    """Create the hash object of a file of `size` bytes: SHA-256 for LFS, else git's."""
     if is_large:
         return hashlib.sha256()
     digest = hashlib.sha1(usedforsecurity=False)

@@ -268,7 +268,7 @@ def _progress(
     total, done, reported = weights_bytes(config, formats), 0, 0
 
     def after_part(nbytes: int) -> None:
-        """Report that so many more bytes are read."""
+        """Report that `nbytes` more bytes were read."""
         nonlocal done, reported
         done += nbytes
         percents = min(100, 100 * done // total)

@@ -175,7 +175,7 @@ class ModelState:
         self.status = replace(self.status, loaded=replace(loaded, speeds=()), calibrated=None)
         return Calibrate(SESSION, self._make_id(), is_anew=True)
 
-    def take(self, event: Event) -> Command | None:
+    def handle(self, event: Event) -> Command | None:
         """Update the status by an event about the model.
 
         Args:

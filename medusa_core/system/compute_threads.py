@@ -41,7 +41,7 @@ def count() -> int:
 
 
 def use(num_threads: int) -> None:
-    """Compute with so many threads from now on."""
+    """Compute with `num_threads` threads from now on."""
     torch.set_num_threads(num_threads)
     with _Limits.lock:
         _Limits.unlimited = num_threads
@@ -49,7 +49,7 @@ def use(num_threads: int) -> None:
 
 @contextmanager
 def limited(num_threads: int) -> Iterator[None]:
-    """Compute with so many threads for a while, in the calling thread.
+    """Compute with `num_threads` threads for a while, in the calling thread.
 
     Torch's own threads stay awake for milliseconds after an operation, on cores that the compiled
     step needs by then: so drafts between its passes are limited to one.

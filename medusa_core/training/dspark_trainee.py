@@ -215,7 +215,7 @@ def mask_id_of(vectors: Tensor) -> int:
 
 
 def _random_blocks(is_answer: Tensor, max_blocks: int) -> _Blocks:
-    """Return at most so many blocks of each text, at random positions."""
+    """Return up to `max_blocks` blocks of each text, at random positions."""
     chances = torch.rand(is_answer.shape).to(is_answer.device)
     return _top_blocks(chances.masked_fill(~_possible_anchors(is_answer), -1.0), max_blocks)
 

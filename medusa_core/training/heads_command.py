@@ -126,7 +126,7 @@ def plan_heads(args: argparse.Namespace) -> HeadsNeeds:
         """Return untrained heads."""
         return trainee_of(config, target, answers)
 
-    prompts = prompts_by(config)
+    prompts = configured_prompts(config)
     if config.own_chats:
         prompts = in_order([*prompts, *prompts_of_chats(Path(config.own_chats))], config.seed)
     return plan_run(config, target, make, prompts, base_bytes)
@@ -245,7 +245,7 @@ def prompts_of(
         is_over: Called after each prompt that the target writes; True stops it.
     """
     config = folder.config()
-    prompts = prompts_by(config, folder.chats)
+    prompts = configured_prompts(config, folder.chats)
     if config.data or config.answers_of or config.prompts == "bundled":
         return prompts
     if not folder.prompts.is_file():
@@ -255,7 +255,7 @@ def prompts_of(
     return in_order([*prompts, *own], config.seed)
 
 
-def prompts_by(config: HeadsConfig, chats: Path | None = None) -> list[TrainingPrompt]:
+def configured_prompts(config: HeadsConfig, chats: Path | None = None) -> list[TrainingPrompt]:
     """Return the prompts that need no target, in order.
 
     Args:

@@ -210,7 +210,7 @@ def _mixed(context: _Context, shorter: dict[int, float]) -> dict[int, float]:
 
 
 def _contexts(texts: Sequence[OwnText], size: int, least_count: int) -> Iterator[_Context]:
-    """Return all contexts of so many tokens within answers that have a frequent follower."""
+    """Return the contexts of `size` tokens within answers that have a frequent next token."""
     keys, shorter, tokens = _windows(texts, size)
     pairs = keys.astype(np.uint64) << np.uint64(32) | tokens.astype(np.uint64)
     pairs, places, counts = np.unique(pairs, return_index=True, return_counts=True)

@@ -66,7 +66,7 @@ class AnswerWriter:
         self.num_wanted = num_answers(config, len(prompts))
 
     def slice(self, target: Target, on_answer: OnAnswer) -> list[WrittenAnswer]:
-        """Let the target write; return the new answers.
+        """Let the target write answers for a while, and return the new ones.
 
         Args:
             on_answer: Called with each answer; True ends the slice.

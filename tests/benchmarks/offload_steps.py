@@ -89,12 +89,12 @@ def measure_offload(
             count = _PLAIN_STEPS if rows == 1 else 1
             seconds[rows] += [steps.step_s(rows) for _ in range(count)]
     plain.append(_plain_reader(file))
-    usual = {str(rows): statistics.median(measured) for rows, measured in seconds.items()}
+    medians = {str(rows): statistics.median(measured) for rows, measured in seconds.items()}
     plan = target.plan
     return OffloadSteps(
-        ours=usual,
+        ours=medians,
         peak_gib=peak_bytes() / GIB,
-        read_gb_per_s=placement.offloaded_bytes / usual["1"] / 1e9,
+        read_gb_per_s=placement.offloaded_bytes / medians["1"] / 1e9,
         plain_reader_gb_per_s=statistics.fmean(plain),
         layers_here=len(placement.layers(Tier.DEVICE)),
         num_layers=len(placement.tiers),

@@ -140,13 +140,13 @@ def simulate(
             speeds.setdefault(name, []).append(decoding.tokens_per_s(_STEPS))
         if theirs is not None:
             speeds.setdefault("llamacpp", []).append(theirs.tokens_per_s(_STEPS))
-    usual = {name: statistics.median(measured) for name, measured in speeds.items()}
+    medians = {name: statistics.median(measured) for name, measured in speeds.items()}
     return Simulation(
         oracle=oracle,
         rows=rows,
         tau=ours["medusa"].tau,
-        tokens_per_s=usual,
-        over_llamacpp=usual["medusa"] / usual["llamacpp"] if "llamacpp" in usual else None,
+        tokens_per_s=medians,
+        over_llamacpp=medians["medusa"] / medians["llamacpp"] if "llamacpp" in medians else None,
     )
 
 

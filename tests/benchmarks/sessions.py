@@ -66,8 +66,8 @@ def measure_sessions(target: Target, num_sessions: int, on_timed: OnTimed) -> Se
         for name, trees in contestants.items():
             on_timed(f"turn {turn + 1} of {_TURNS}: {name}")
             speeds[name].append(_tokens_per_s(target, trees))
-    usual = {name: statistics.median(measured) for name, measured in speeds.items()}
-    return SessionsReport(num_sessions, usual, usual["together"] / usual["one"])
+    medians = {name: statistics.median(measured) for name, measured in speeds.items()}
+    return SessionsReport(num_sessions, medians, medians["together"] / medians["one"])
 
 
 @torch.inference_mode()

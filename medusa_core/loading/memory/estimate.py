@@ -39,7 +39,7 @@ class ReadRate(NamedTuple):
     rates: tuple[tuple[int, float], ...]
 
     def step_s(self, nbytes: int, rows: float) -> float:
-        """Seconds to read so many bytes for so many rows, interpolated between measured counts."""
+        """Seconds of a step of `rows` rows that reads `nbytes`, interpolated by measured counts."""
         times = [(count, nbytes / rate) for count, rate in self.rates]
         if rows <= times[0][0]:
             return times[0][1]

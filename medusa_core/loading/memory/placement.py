@@ -265,7 +265,7 @@ class Planner:
         return None
 
     def _tiers(self, resident: int, memory_bytes: int) -> tuple[Tier, ...]:
-        """Tier of each layer: so many on the device, then as many as fit in host memory."""
+        """Tier of each layer: `resident` on the device, then as many as fit in host memory."""
         count = self.config.num_layers
         most = min(count - resident, memory_bytes // min(self.layer_bytes))
         for in_memory in range(most, -1, -1):
@@ -278,7 +278,12 @@ class Planner:
     def _with_policy(
         self, plan: MemoryPlan, policy: Policy, rows: int, tree_rows: int
     ) -> MemoryPlan:
-        """Plan a policy for so many rows of prompts at once, and so many of a sequence's step."""
+        """Apply a policy to the plan of the resident model.
+
+        Args:
+            rows: Rows of prompts that a pass prefills.
+            tree_rows: Rows of a step for each sequence.
+        """
         count = self.config.num_layers
         placement = Placement(
             tiers=tiers_of(policy.weights, count),

@@ -534,7 +534,7 @@ def _longest(most: int, room: int, needs: Callable[[int], int]) -> int:
 
 
 def fit_of(free: int) -> Fit:
-    """Return whether a plan fits that leaves so many bytes."""
+    """Return whether a plan that leaves `free` bytes fits."""
     if free < 0:
         return Fit.NO
     return Fit.TIGHT if free < _TIGHT_BYTES else Fit.FITS

@@ -167,7 +167,7 @@ def total_s(streams: Mapping[str, Seconds], machine: MachineRates, overlaps: boo
 def pass_s(
     num_layers: int, layer_bytes: float, machine: MachineRates, weights: Shares, rows: int
 ) -> float:
-    """Return the seconds of a pass of so many rows without a context.
+    """Return the seconds of a pass of `rows` rows without a context.
 
     Args:
         num_layers: Layers of the model.

@@ -179,7 +179,7 @@ def _block_s(
     compute: ComputePlacement,
     overlaps: bool,
 ) -> Seconds:
-    """Seconds of a block's prompts and answers. [n]"""
+    """Seconds in which a batch block's prompts are prefilled and its answers decoded. [n]"""
     prompts = streams_s(workload, machine, layout, compute, prefill_passes(workload, block))
     steps = streams_s(workload, machine, layout, compute, decode_step(workload, block))
     num_steps = workload.new_tokens - 1
@@ -189,7 +189,7 @@ def _block_s(
 def _binding_rooms(
     workload: Workload, machine: MachineRates, rules: Rules, choice: _Choice
 ) -> tuple[str, ...]:
-    """Tiers of which more room would make this block faster."""
+    """Names of the tiers whose size limits the speed of this block."""
     found = []
     for tier, label in _ROOM.items():
         if not machine.room(tier):

@@ -156,5 +156,5 @@ def decode_step(workload: Workload, block: BatchBlock) -> Passes:
 
 
 def single_pass(rows: int) -> Passes:
-    """Return a pass of so many rows with an empty context, all of them scored."""
+    """Return a pass of `rows` rows with an empty context, all of them scored."""
     return Passes(1, rows, 1, 0.0, 0.0, 0.0, rows)

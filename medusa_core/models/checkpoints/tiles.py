@@ -37,7 +37,7 @@ class Tiles(NamedTuple):
 
     @classmethod
     def of(cls, gguf: Gguf) -> Tiles | None:
-        """Read the sizes of a file; None if there are as many key heads, or keys are missing."""
+        """Read the sizes of a file; None if no reordering is needed or sizes are missing."""
         keys = ("ssm.group_count", "ssm.time_step_rank", "ssm.state_size")
         groups, heads, size = (gguf.of_model(key) for key in keys)
         if not (isinstance(groups, int) and isinstance(heads, int) and isinstance(size, int)):

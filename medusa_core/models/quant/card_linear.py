@@ -269,7 +269,7 @@ def working_types(device: torch.device) -> frozenset[str]:
 def _works(
     name: str, columns: int, device: torch.device, launch: LaunchConfig | None = None
 ) -> bool:
-    """Whether a type's kernels are correct for rows of so many columns, launched as by default."""
+    """Whether a type's kernels are correct for rows of `columns` columns."""
     kernels = load_kernels(device)
     if kernels is None:
         return False

@@ -66,7 +66,7 @@ def attend_fused(q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -
 
 
 def attend_sparsely(attended: int) -> Attend:
-    """Return attention that uses only the values of a row's largest weights, so many per head.
+    """Return attention over the `attended` largest weights of each row and head.
 
     Keys are read whole. A row chooses by itself, so drafts change nothing; but what is left out is
     lost, and the text isn't that of full attention.

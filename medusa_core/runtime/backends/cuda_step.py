@@ -199,7 +199,7 @@ class FusedDecoder:
         return f"attention {heads} {str(cache).removeprefix('torch.')}"
 
     def attention_work(self, num_keys: int) -> Callable[[int], None]:
-        """Return attention of a node and of a tree over so many keys, given a number of splits."""
+        """Return attention of a node and a tree over `num_keys` keys, given a number of splits."""
         blocks = self._blocks[:_MEASURED_LAYERS]
         spec = blocks[0].attention.spec
         slots = num_keys + _MEASURED_NODES[-1]
@@ -245,7 +245,7 @@ class FusedDecoder:
         return [layers[0].slots, *(at for layer in layers for at in (layer.keys, layer.values))]
 
     def num_inputs(self, rows: int) -> int:
-        """Size of `inputs` for so many rows."""
+        """Size of `inputs` for a step of `rows` rows."""
         return _HEADER + self.num_addresses + rows * (3 + -(-rows // 32))
 
     def run(self, x: Tensor, inputs: Tensor, states: Tensor, taps: Sequence[int]) -> None:
@@ -313,11 +313,11 @@ class FusedDecoder:
         for layer, bias, first in block.qkv:
             layer.multiply(rows, qkv[:, first : first + layer.outputs], bias=bias)
         rope = attention.rope
-        turns = None if rope is None else torch.view_as_real(self._model.ropes[rope].turns(0))
+        table = None if rope is None else torch.view_as_real(self._model.ropes[rope].rotations(0))
         cache = KV_DTYPES[self._cache_dtype]
         self._kernels.launch(
             "rotate_rows", -(-count * (heads[0] + 2 * heads[1]) // 4), 128,
-            qkv, self._dtype, block.head_norms, turns, step, positions, slots, q, cache,
+            qkv, self._dtype, block.head_norms, table, step, positions, slots, q, cache,
             index, count, *heads, head_dim, attention.softmax_scale, block.eps,
         )  # fmt: skip
         return self._mix(index, block, count, tree)
@@ -371,7 +371,7 @@ class FusedDecoder:
         return None if post is None else (y, post)
 
     def _step_of(self, inputs: Tensor, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return a step's inputs as kernels read them: all, then positions, slots and masks."""
+        """Return views of a step's inputs: all of them, positions, slots, attention masks."""
         numbers = inputs[_HEADER + self.num_addresses :]
         _, positions, slots = numbers[: 3 * rows].view(3, rows)
         return inputs, positions, slots, numbers[3 * rows :]

@@ -171,7 +171,7 @@ class Decoder:
             positions=positions,
             num_positions=num_positions,
             ropes=self.ropes,
-            query_factors=self._query_factors(positions),
+            query_factors=self._query_scale(positions),
             group=config.num_heads // config.num_kv_heads,
             scores_dtype=self._scores_dtype,
             attend=self._attend,
@@ -214,30 +214,30 @@ class Decoder:
 
     def rotations(self, num_positions: int) -> list[Tensor]:
         """Return the table of each rope. [positions, head_dim / 2] each, complex"""
-        return [rope.turns(num_positions) for rope in self.ropes]
+        return [rope.rotations(num_positions) for rope in self.ropes]
 
-    def query_growth(self, num_positions: int) -> Tensor | None:
-        """Return factors of rotated queries for every position, or None. [positions]"""
-        return self._query_factors(torch.arange(num_positions))
+    def attn_temperature_scale(self, num_positions: int) -> Tensor | None:
+        """Return the scale of rotated queries at every position, or None. [positions]"""
+        return self._query_scale(torch.arange(num_positions))
 
     def per_layer_rows(self, token_ids: Sequence[int]) -> Tensor | None:
         """Look up per-layer embeddings. [n, layers · width], or None if the model has none."""
         return None if self.per_layer is None else self._of_layers(torch.tensor(token_ids))
 
     def attend_to(self, attended: int) -> None:
-        """Use the values of so many rows from now on, those of the largest weights; 0 for all."""
+        """Attend only to the `attended` rows of the largest weights from now on; 0 for all."""
         self._attend = choose_attention(self._device, attended)
         self.card_attention = None if attended else card_attention(self._device)
         self._attend_on_cpu = choose_attention(torch.device("cpu"), attended)
 
-    def _query_factors(self, positions: Tensor) -> Tensor | None:
-        """Factors of queries by position for long contexts (Llama 4, Ministral 3). [n], or None"""
-        growth = self.config.llama_4_scaling_beta
-        if not growth:
+    def _query_scale(self, positions: Tensor) -> Tensor | None:
+        """Scale of queries by position for long contexts (Llama 4, Ministral 3). [n], or None"""
+        beta = self.config.llama_4_scaling_beta
+        if not beta:
             return None
         old = self.config.rope.original_context_tokens
         rounds = torch.div(positions, old, rounding_mode="floor")
-        return 1 + growth * torch.log1p(rounds.to(self._scores_dtype))
+        return 1 + beta * torch.log1p(rounds.to(self._scores_dtype))
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         """Multiply embeddings by the factor of the model's configuration."""

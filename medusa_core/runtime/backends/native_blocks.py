@@ -91,8 +91,8 @@ class DescribedLayers(Protocol):
     def rotations(self, num_positions: int) -> list[Tensor]:
         """Return the table of each rope."""
 
-    def query_growth(self, num_positions: int) -> Tensor | None:
-        """Return factors of rotated queries for every position, or None."""
+    def attn_temperature_scale(self, num_positions: int) -> Tensor | None:
+        """Return the scale of rotated queries at every position, or None."""
 
 
 class NativeDecoder:
@@ -144,15 +144,13 @@ class NativeDecoder:
             return
         self._num_positions, self._first_position = num_positions, 0
         self._rope_tables.clear()
-        tables, growth = (
-            self._model.rotations(num_positions),
-            self._model.query_growth(num_positions),
-        )
+        tables = self._model.rotations(num_positions)
+        scale = self._model.attn_temperature_scale(num_positions)
         for struct, table in zip(self._ropes, tables, strict=True):
             self._rope_tables.append(torch.view_as_real(table).contiguous())
             struct.cos_sin = self._rope_tables[-1].data_ptr()
-        if growth is not None:
-            self._rope_tables.append(growth.float().contiguous())
+        if scale is not None:
+            self._rope_tables.append(scale.float().contiguous())
             self._ropes[0].attn_temperature_scale = self._rope_tables[-1].data_ptr()
 
     def start_at(self, position: int, num_rows: int) -> None:

@@ -70,10 +70,10 @@ class HeadLayers:
 
     def rotations(self, num_positions: int) -> list[Tensor]:
         """Return the table of each rope. [positions, head_dim / 2] each, complex"""
-        return [rope.turns(num_positions) for rope in self.ropes]
+        return [rope.rotations(num_positions) for rope in self.ropes]
 
-    def query_growth(self, num_positions: int) -> Tensor | None:
-        """Return no factors of queries."""
+    def attn_temperature_scale(self, num_positions: int) -> Tensor | None:
+        """Return None: queries aren't scaled by position."""
         return None
 
 

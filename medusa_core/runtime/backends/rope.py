@@ -54,7 +54,7 @@ def _yarn(plain: Tensor, rope: RopeConfig, rotary_dim: int) -> Tensor:
     """As `_llama3`, but interpolated linearly over the indices of the pairs between."""
 
     def pair_of(num_turns: float) -> float:
-        """Index of the pair that rotates so many times in the original context."""
+        """Index of the pair that rotates `num_turns` times in the original context."""
         ratio = rope.original_context_tokens / (num_turns * 2 * math.pi)
         return rotary_dim * math.log(ratio) / (2 * math.log(rope.theta))
 
@@ -82,8 +82,8 @@ class Rope:
         self._device = device
         self._table = torch.empty(0, config.head_dim // 2, dtype=self._complex, device=device)
 
-    def turns(self, num_positions: int) -> Tensor:
-        """Return rotations of at least so many positions. [positions, head_dim / 2], complex"""
+    def rotations(self, num_positions: int) -> Tensor:
+        """Return at least `num_positions` rotations. [positions, head_dim / 2], complex"""
         if num_positions > len(self._table):
             self._extend(num_positions)
         return self._table

@@ -54,8 +54,8 @@ _L2_EPS = 1e-6
 class RopeTable(Protocol):
     """Table of rotations by position."""
 
-    def turns(self, num_positions: int) -> Tensor:
-        """Return rotations of at least so many positions. [positions, head_dim / 2], complex"""
+    def rotations(self, num_positions: int) -> Tensor:
+        """Return at least `num_positions` rotations. [positions, head_dim / 2], complex"""
 
     def identity(self, num_rows: int, size: int) -> Tensor:
         """Return rotations by 0. [num_rows, size], complex"""
@@ -146,7 +146,7 @@ class PassContext:
             if spec.rope is None:
                 turn = rope.identity(len(self.positions), spec.head_dim // 2)
             else:
-                turn = rope.turns(self.num_positions).index_select(0, self.positions)
+                turn = rope.rotations(self.num_positions).index_select(0, self.positions)
             factors = fused_factors(turn, spec.num_heads, num_own, scale)
             if self.query_factors is not None and spec.rope is not None:
                 factors[:, : spec.num_heads] *= self.query_factors[:, None, None]

@@ -250,7 +250,7 @@ class StaticRunner(ResidentRunner):
 
 
 def _padded_rows(tree: TokenTree, kv: TensorCache, rows: int) -> list[int]:
-    """Return token ids, positions, slots and masks of a tree, padded to so many rows."""
+    """Return token ids, positions, slots and masks of a tree, padded to `rows` rows."""
     count = tree.shape.num_nodes
     pad = rows - count
     positions = [kv.length + depth for depth in tree.shape.depths]

@@ -338,7 +338,7 @@ class _Steps:
 
 
 def _lengths(num_rows: int) -> tuple[int, ...]:
-    """Cache lengths that can be measured with so many rows for all caches."""
+    """Cache lengths that can be measured if all caches together have `num_rows` rows."""
     room = num_rows - len(LENGTHS) * MAX_ROWS - sum(LENGTHS[:-1])
     return tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
 

@@ -61,7 +61,7 @@ def _execute(name: str) -> None:
 
 
 def _no_stream(device_index: int) -> None:
-    """Addresses of numbers in memory need no stream."""
+    """Emulated kernels run at once, so there is no stream."""
 
 
 class _Library:

@@ -121,15 +121,15 @@ def _mamba_layer(raw: dict[str, Any], name: str, tensor: Tensor) -> tuple[str, T
 def _split(raw: dict[str, Any], name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     """Split Granite's fused gate and up projections."""
     beside = "mlp.shared_experts" if raw.get("num_local_experts") else "mlp"
-    for theirs, usual in (("shared_mlp", beside), ("block_sparse_moe", "mlp.experts")):
+    for theirs, ours in (("shared_mlp", beside), ("block_sparse_moe", "mlp.experts")):
         lead, found, part = name.partition(f".{theirs}.")
         if found and part == "input_linear.weight":
             gate, up = tensor.chunk(2, dim=-2)
-            yield f"{lead}.{usual}.gate_proj.weight", gate
-            yield f"{lead}.{usual}.up_proj.weight", up
+            yield f"{lead}.{ours}.gate_proj.weight", gate
+            yield f"{lead}.{ours}.up_proj.weight", up
             return
         if found and part == "output_linear.weight":
-            yield f"{lead}.{usual}.down_proj.weight", tensor
+            yield f"{lead}.{ours}.down_proj.weight", tensor
             return
     yield name, tensor
 

@@ -42,11 +42,11 @@ class Typist:
         """
         self._end, its_end = pty.openpty()
         fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-        usual = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": ""}
+        defaults = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": ""}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "medusa_core", *words],
             cwd=ROOT,
-            env=os.environ | usual | dict(env or {}),
+            env=os.environ | defaults | dict(env or {}),
             stdin=its_end,
             stdout=its_end,
             stderr=its_end,

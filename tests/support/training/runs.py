@@ -25,7 +25,7 @@ def prompts_file(folder: Path, number: int = 24) -> Path:
 
 
 def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "answers": 16,
         "max_new_tokens": 16,
         "steps": 30,
@@ -35,7 +35,7 @@ def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig
         "device": "cpu",
     }
     data = (str(prompts_file(folder)),)
-    return HeadsConfig(model=str(model), kind=kind, data=data, **{**usual, **more})
+    return HeadsConfig(model=str(model), kind=kind, data=data, **{**defaults, **more})
 
 
 def run(

@@ -155,8 +155,8 @@ def test_no_further_question_begins_when_time_is_over(tiny: Target) -> None:
 
 
 def test_the_fastest_drafter_is_the_default_and_of_equals_the_standard_one(tiny: Target) -> None:
-    usual = drafters_for(tiny)
-    assert usual[0].name == "composite"
+    default = drafters_for(tiny)
+    assert default[0].name == "composite"
 
     def first(**tokens_per_s: float) -> str:
         speeds = [DrafterSpeed(name, 1.0, s, 1.0, 0.0) for name, s in tokens_per_s.items()]
@@ -167,7 +167,7 @@ def test_the_fastest_drafter_is_the_default_and_of_equals_the_standard_one(tiny:
     assert first(composite=10.0, medusa=9.0, none=15.0) == "none"
     assert first(another=99.0) == "composite"
     speeds = [DrafterSpeed("medusa", 1.0, 9.0, 1.0, 0.0)]
-    assert {spec.name for spec in drafters_for(tiny, speeds)} == {spec.name for spec in usual}
+    assert {spec.name for spec in drafters_for(tiny, speeds)} == {spec.name for spec in default}
 
 
 def test_a_demo_model_drafts_even_if_that_is_slower(

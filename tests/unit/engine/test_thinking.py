@@ -22,9 +22,9 @@ TURNS = (ChatMessage(Role.USER, "a"),)
 def test_a_template_gets_the_reasoning_switch() -> None:
     template = ChatTemplate(SWITCHED, {})
     assert template.thinking == ThinkingSwitch(can_switch=True)
-    usual = template.render(TURNS)
-    assert template.render(TURNS, thinks=True) == usual
-    assert template.render(TURNS, thinks=False) == usual + "<think>\n\n</think>\n\n"
+    default = template.render(TURNS)
+    assert template.render(TURNS, thinks=True) == default
+    assert template.render(TURNS, thinks=False) == default + "<think>\n\n</think>\n\n"
 
 
 def test_a_template_may_open_the_reasoning_itself() -> None:

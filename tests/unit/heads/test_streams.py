@@ -67,7 +67,7 @@ def heard(target: Target, pieces: list[int], runner: Runner | None = None) -> St
     return source
 
 
-def behind(source: StreamsSource, level: int) -> dict[int, float]:
+def candidates_after(source: StreamsSource, level: int) -> dict[int, float]:
     return candidates_behind(source, (0,) * level)
 
 
@@ -81,7 +81,7 @@ def test_drafts_equal_the_equations(name: str, pieces: list[int], tmp_path: Path
     expected = Slowly(spec).scores(TEXT[:-1])
     assert len(expected) == spec.num_streams
     for level, scores in enumerate(expected):
-        found = behind(source, level)
+        found = candidates_after(source, level)
         best = torch.softmax(scores, 0).topk(len(found))
         assert list(found) == best.indices.tolist()
         assert list(found.values()) == pytest.approx(best.values.tolist(), rel=1e-5, abs=1e-7)
@@ -99,7 +99,7 @@ def test_every_runner_returns_the_states_that_streams_need(
     for source in sources:
         source.start(TEXT[-1], 24)
     for level in range(3):
-        ours, theirs = (behind(source, level) for source in sources)
+        ours, theirs = (candidates_after(source, level) for source in sources)
         assert list(ours.values()) == pytest.approx(list(theirs.values()), rel=1e-3)
 
 
@@ -130,9 +130,9 @@ def test_streams_leave_no_kv_rows_behind(tmp_path: Path) -> None:
 def test_few_rows_use_few_streams(tmp_path: Path) -> None:
     source = heard(loaded(tmp_path, StreamsSpec()), [10])
     source.start(TEXT[-1], 64)
-    first = behind(source, 0)
+    first = candidates_after(source, 0)
     source.start(TEXT[-1], 2)
-    assert behind(source, 0) == pytest.approx(first)
+    assert candidates_after(source, 0) == pytest.approx(first)
     assert source.candidates(Paths(1, 1, array("i", [0]))) is None
 
 

@@ -48,13 +48,13 @@ def repo(hub: LoopbackHub, files: dict[str, Path]) -> Path:
 def test_a_gguf_file_is_inspected_by_its_header(
     repo: Path, settings: HubSettings, files: dict[str, Path], hub: LoopbackHub
 ) -> None:
-    usual = look_at_model(settings, REPO)
-    assert usual.listing.file == "tiny-Q4_0.gguf"
-    assert usual.config == ModelFiles.open(files["tiny-Q4_0.gguf"]).config
+    default = look_at_model(settings, REPO)
+    assert default.listing.file == "tiny-Q4_0.gguf"
+    assert default.config == ModelFiles.open(files["tiny-Q4_0.gguf"]).config
     other = look_at_model(settings, REPO, file="tiny-Q8_0.gguf")
     assert other.config.quantization == "q8_0"
     assert other.listing.needed_bytes == files["tiny-Q8_0.gguf"].stat().st_size
-    names = [file.path for file in usual.listing.ggufs]
+    names = [file.path for file in default.listing.ggufs]
     assert names == ["tiny-Q4_0.gguf", "tiny-Q8_0-00001-of-00002.gguf", "tiny-Q8_0.gguf"]
 
 

@@ -109,8 +109,8 @@ def test_the_catalog_is_complete_and_its_heads_fit() -> None:
         assert entry.licence
         assert entry.note
         assert "/" in entry.pair.model
-        usual = "" if entry.config.holds_blocks else "bf16"
-        published = WeightFormats("q4" if entry.pair.file else usual)
+        default = "" if entry.config.holds_blocks else "bf16"
+        published = WeightFormats("q4" if entry.pair.file else default)
         formats = resolve_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
         planned = weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads)
         if entry.config.per_layer_embeddings is None:

@@ -36,7 +36,7 @@ def loaded(state: ModelState, drafters: tuple[DrafterChoice, ...]) -> Calibrate:
     """The model comes, and is to be measured."""
     command = state.load()
     ids = {"session_id": command.session_id, "request_id": command.request_id}
-    follows = state.take(replace(EXAMPLE, drafters=drafters, **ids))
+    follows = state.handle(replace(EXAMPLE, drafters=drafters, **ids))
     assert isinstance(follows, Calibrate)
     return follows
 
@@ -62,10 +62,10 @@ def test_after_calibration_drafters_are_compared_and_the_fastest_becomes_the_def
 ) -> None:
     state = ModelState(demo_choice(), calibrations_dir=tmp_path)
     calibrate = loaded(state, CHOICES)
-    race = state.take(Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1))
+    race = state.handle(Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1))
     assert isinstance(race, Race)
     raced = Raced(race.session_id, race.request_id, CHOICES[::-1], SPEEDS)
-    assert state.take(raced) is None
+    assert state.handle(raced) is None
     assert state.status.loaded is not None
     assert [drafter.name for drafter in state.status.loaded.drafters] == ["none", "composite"]
     assert state.status.loaded.speeds == SPEEDS
@@ -75,9 +75,9 @@ def test_measurements_can_be_repeated(tmp_path: Path) -> None:
     state = ModelState(demo_choice(), calibrations_dir=tmp_path)
     assert state.measure_again() is None, "no model is loaded"
     first = loaded(state, CHOICES)
-    race = state.take(Calibrated(first.session_id, first.request_id, ((1, 0.1),), 0.1))
+    race = state.handle(Calibrated(first.session_id, first.request_id, ((1, 0.1),), 0.1))
     assert isinstance(race, Race)
-    state.take(Raced(race.session_id, race.request_id, CHOICES, SPEEDS))
+    state.handle(Raced(race.session_id, race.request_id, CHOICES, SPEEDS))
     again = state.measure_again()
     assert isinstance(again, Calibrate)
     assert again.is_anew
@@ -85,7 +85,7 @@ def test_measurements_can_be_repeated(tmp_path: Path) -> None:
     assert state.status.loaded is not None
     assert state.status.loaded.speeds == ()
     calibrated = Calibrated(again.session_id, again.request_id, ((1, 0.2),), 0.2)
-    assert isinstance(state.take(calibrated), Race)
+    assert isinstance(state.handle(calibrated), Race)
 
 
 @pytest.mark.parametrize(("keeps", "drafters"), [(False, CHOICES), (True, CHOICES[:1])])
@@ -95,11 +95,11 @@ def test_drafters_are_not_compared_if_nothing_is_saved_or_only_one_drafts(
     state = ModelState(demo_choice(), calibrations_dir=tmp_path if keeps else None)
     calibrate = loaded(state, drafters)
     measured = Calibrated(calibrate.session_id, calibrate.request_id, ((1, 0.1),), 0.1)
-    assert state.take(measured) is None
+    assert state.handle(measured) is None
 
 
 def _loads(state: ModelState, request_id: str) -> Calibrate | None:
-    follows = state.take(replace(EXAMPLE, session_id="model", request_id=request_id))
+    follows = state.handle(replace(EXAMPLE, session_id="model", request_id=request_id))
     assert follows is None or isinstance(follows, Calibrate)
     return follows
 
@@ -117,7 +117,7 @@ def test_a_refused_model_is_replaced_by_the_previous_one() -> None:
     other = ModelChoice("Other", Path("/other"))
     second = state.load(other)
     assert state.choice == other
-    state.take(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
+    state.handle(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
     assert state.status.phase is Phase.FAILED
     assert _loads(state, first.request_id) is not None
     assert (state.status.phase, state.choice) == (Phase.READY, demo_choice())
@@ -132,9 +132,9 @@ def test_a_refusal_stays_shown_if_the_previous_model_cannot_be_restored() -> Non
     _loads(state, first.request_id)
     second = state.load(ModelChoice("Other", Path("/other")))
     failed = Failed(second.session_id, second.request_id, "ModelError", "No.", "")
-    state.take(failed)
+    state.handle(failed)
     gone = Unloaded(first.session_id, first.request_id, 0)
-    state.take(gone)
+    state.handle(gone)
     assert (state.status.phase, state.status.failed) == (Phase.FAILED, failed)
 
 
@@ -153,6 +153,6 @@ def test_the_first_of_two_requested_models_answers_if_the_last_is_refused() -> N
     state = ModelState(demo_choice())
     first, second = (state.load(ModelChoice(name, Path(f"/{name}"))) for name in "AB")
     _loads(state, first.request_id)
-    state.take(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
+    state.handle(Failed(second.session_id, second.request_id, "ModelError", "No.", ""))
     _loads(state, first.request_id)
     assert (state.status.phase, state.choice.name) == (Phase.READY, "A")

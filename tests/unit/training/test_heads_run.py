@@ -300,11 +300,11 @@ def test_a_senseless_configuration_is_refused(raw: dict[str, Any]) -> None:
 
 
 def test_heads_of_narrow_models_have_a_higher_default_learning_rate() -> None:
-    usual, eagle = HeadsConfig(kind="medusa"), HeadsConfig(kind="eagle")
-    assert learning_rate_of(usual, 4096) == 1e-3
-    assert learning_rate_of(usual, 256) == pytest.approx(4e-3)
-    assert learning_rate_of(eagle, 256) < learning_rate_of(usual, 256)
-    assert learning_rate_of(replace(usual, learning_rate=2e-4), 256) == 2e-4
+    medusa, eagle = HeadsConfig(kind="medusa"), HeadsConfig(kind="eagle")
+    assert learning_rate_of(medusa, 4096) == 1e-3
+    assert learning_rate_of(medusa, 256) == pytest.approx(4e-3)
+    assert learning_rate_of(eagle, 256) < learning_rate_of(medusa, 256)
+    assert learning_rate_of(replace(medusa, learning_rate=2e-4), 256) == 2e-4
 
 
 def test_a_configuration_file_is_read_and_flags_take_precedence(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def one_thread() -> None:
 
 
 def config_for(model: Path, folder: Path, **more: Any) -> HeadsConfig:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "joint": True,
         "rank": 4,
         "answers": 16,
@@ -66,7 +66,7 @@ def config_for(model: Path, folder: Path, **more: Any) -> HeadsConfig:
         "device": "cpu",
         "kind": "medusa-shared",
     }
-    return HeadsConfig(model=str(model), data=(str(prompts_file(folder)),), **{**usual, **more})
+    return HeadsConfig(model=str(model), data=(str(prompts_file(folder)),), **{**defaults, **more})
 
 
 def test_the_adapter_equals_pefts_and_heads_draft_with_it(model: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import Stored
 from medusa_core.messages import Role, as_content
-from medusa_core.training.heads_command import prompts_by
+from medusa_core.training.heads_command import configured_prompts
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.model_card import model_card
 from medusa_core.training.prompts import (
@@ -40,14 +40,14 @@ def test_the_first_questions_of_all_chats_are_used(tmp_path: Path) -> None:
 
 
 def test_own_questions_join_the_others_in_a_stable_order(tmp_path: Path) -> None:
-    usual, config = prompts_by(HeadsConfig()), HeadsConfig(own_chats="somewhere")
+    bundled, config = configured_prompts(HeadsConfig()), HeadsConfig(own_chats="somewhere")
     chats = tmp_path / "chats.jsonl"
     write_training_prompts(prompts_of_chats(history_with(tmp_path / "history.db", SECRET)), chats)
-    requested = prompts_by(config, chats)
-    assert len(requested) == len(usual) + 1
-    assert requested == prompts_by(config, chats)
+    requested = configured_prompts(config, chats)
+    assert len(requested) == len(bundled) + 1
+    assert requested == configured_prompts(config, chats)
     write_training_prompts([], chats)
-    assert prompts_by(config, chats) == usual
+    assert configured_prompts(config, chats) == bundled
 
 
 def test_no_text_of_own_chats_remains_after_the_run(tmp_path: Path) -> None:

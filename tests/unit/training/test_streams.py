@@ -34,8 +34,8 @@ SPECS = {
 
 
 def config_for(**more: Any) -> HeadsConfig:
-    usual: dict[str, Any] = {"kind": "streams", "num_heads": 3, "lora_rank": 4, "context": 128}
-    return HeadsConfig(**{**usual, **more})
+    defaults: dict[str, Any] = {"kind": "streams", "num_heads": 3, "lora_rank": 4, "context": 128}
+    return HeadsConfig(**{**defaults, **more})
 
 
 def stirred(trainee: StreamsTrainee) -> None:

@@ -452,5 +452,5 @@ def _copy_blocks(source: Tensor, first: int, into: Tensor, at: int, count: int) 
 
 
 def _num_blocks(num_rows: int) -> int:
-    """Number of blocks for so many rows."""
+    """Number of blocks that hold `num_rows` rows."""
     return -(-num_rows // ROUND_ROWS)

@@ -161,7 +161,7 @@ class GpuPrefetcher(KvPrefetcher):
         self._sent.append(_Sent(there, arrived))
 
     def _allocate(self, size: int) -> None:
-        """Make buffers of at least so many bytes, after copies of a failed pass."""
+        """Make buffers of `size` or more bytes, after copies of a failed pass."""
         if not self._buffers or len(self._buffers[0]) < size:
             for sent in self._sent:  # copies of a pass that failed may be under way
                 self._up.synchronize(sent.arrived)

@@ -45,10 +45,10 @@ SHOWN = [name for name, one in DECLARATIONS.items() if one.page is not SettingsP
 
 
 def test_every_field_is_declared_with_a_value_that_its_kind_takes() -> None:
-    usual = Preferences()
+    default = Preferences()
     assert [one.name for one in fields(Preferences)] == list(DECLARATIONS)
     for name, declared in DECLARATIONS.items():
-        value = getattr(usual, name)
+        value = getattr(default, name)
         assert declared.kind.read(declared.kind.write(value)) == value, name
         is_read = declared.page is not SettingsPage.HIDDEN or name in exported_names()
         assert is_read == bool(declared.label), name
@@ -60,8 +60,8 @@ def test_one_invalid_key_affects_no_other(tmp_path: Path) -> None:
     saved = json.loads((tmp_path / FILE_NAME).read_text())
     for name in DECLARATIONS:
         (tmp_path / FILE_NAME).write_text(json.dumps({**saved, name: {"odd": [1]}}))
-        usual = getattr(Preferences(), name)
-        assert load_preferences(tmp_path) == replace(kept, **{name: usual}), name
+        default = getattr(Preferences(), name)
+        assert load_preferences(tmp_path) == replace(kept, **{name: default}), name
 
 
 def test_keys_of_a_newer_version_are_kept(tmp_path: Path) -> None:

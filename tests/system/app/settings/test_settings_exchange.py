@@ -120,7 +120,7 @@ def test_an_import_is_previewed_applied_and_can_be_undone(
     exchange = window.pages._parts.exchange
     presets = window.page.settings_panel.presets
     presets.save_as("Mine")
-    usual = window.settings.values
+    default = window.settings.values
     path = tmp_path / "there" / "settings.json"
     other = replace(Preferences(), **SEEN)  # type: ignore[arg-type]
     theirs = Presets(None)
@@ -132,27 +132,27 @@ def test_an_import_is_previewed_applied_and_can_be_undone(
     assert dialog is not None
     assert faults(dialog) == []
     assert dialog.table.rowCount() == len(SEEN) + 1
-    assert window.settings.values == usual, "nothing is changed before the user agrees"
+    assert window.settings.values == default, "nothing is changed before the user agrees"
     dialog.import_button.click()
-    assert window.settings.values == replace(usual, **SEEN)
+    assert window.settings.values == replace(default, **SEEN)
     assert load_preferences(tmp_path) == window.settings.values
     assert window._appearance.theme.is_dark
     assert window.commands.keys("stop") == "F2"
     assert window.page.settings_panel.isVisible()
     assert window._appearance.marking.value == "accepted"
     assert [presets.box.itemText(n) for n in range(presets.box.count())][-2:] == ["Mine", "Theirs"]
-    assert_undone(window, usual, tmp_path)
+    assert_undone(window, default, tmp_path)
     assert_exported(window, exchange, tmp_path, monkeypatch)
     assert_bad_files_change_nothing(window, exchange, path)
 
 
-def assert_undone(window: MainWindow, usual: Preferences, folder: Path) -> None:
+def assert_undone(window: MainWindow, default: Preferences, folder: Path) -> None:
     """Undo brings back what was there, without the presets that came."""
     (card,) = window.page.errors.cards
     (undo,) = [button for button in card.findChildren(QPushButton) if button.text() == "Undo"]
     undo.click()
-    assert window.settings.values == usual
-    assert load_preferences(folder) == usual
+    assert window.settings.values == default
+    assert load_preferences(folder) == default
     assert list(Presets(folder).own) == ["Mine"]
     assert window.commands.keys("stop") == "Esc"
 

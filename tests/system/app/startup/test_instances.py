@@ -33,7 +33,7 @@ qt = QCoreApplication([])
 instance = SingleInstance(Path(sys.argv[1]))
 instance.raise_requested.connect(lambda: print("raised", flush=True))
 instance.open_requested.connect(lambda path: print("opened", ascii(path.name), flush=True))
-print(instance.take(), flush=True)
+print(instance.acquire(), flush=True)
 qt.exec()
 """
 
@@ -54,7 +54,7 @@ def test_a_second_start_raises_the_first_window_and_a_killed_one_leaves_no_lock(
 ) -> None:
     holder = hold(tmp_path)
     second, elsewhere = SingleInstance(tmp_path), SingleInstance(tmp_path / "other")
-    assert not second.take()
+    assert not second.acquire()
     assert second.raise_other()
     assert holder.stdout is not None
     assert holder.stdout.readline() == "raised\n"
@@ -62,14 +62,14 @@ def test_a_second_start_raises_the_first_window_and_a_killed_one_leaves_no_lock(
     assert second.raise_other(tmp_path / odd)
     assert holder.stdout.readline() == "raised\n"
     assert holder.stdout.readline() == f"opened {odd!a}\n"
-    assert elsewhere.take(), "another data directory has an instance of its own"
+    assert elsewhere.acquire(), "another data directory has an instance of its own"
     elsewhere.release()
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
     assert (tmp_path / LOCK_NAME).exists()
     assert not second.raise_other()
-    assert second.take()
+    assert second.acquire()
     second.release()
 
 
@@ -77,7 +77,7 @@ def test_the_application_runs_without_a_lock_if_none_can_be_made(
     qtbot: QtBot, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    assert SingleInstance(tmp_path / "file" / "below").take()
+    assert SingleInstance(tmp_path / "file" / "below").acquire()
 
 
 def test_a_data_directory_holds_everything(tmp_path: Path) -> None:

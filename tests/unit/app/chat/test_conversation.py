@@ -180,8 +180,8 @@ def test_one_invalid_preference_affects_no_other(tmp_path: Path) -> None:
     for name, value in NONSENSE:
         for broken in ({**saved, name: value}, {k: v for k, v in saved.items() if k != name}):
             (tmp_path / FILE_NAME).write_text(json.dumps(broken))
-            usual = getattr(Preferences(), name)
-            assert load_preferences(tmp_path) == replace(kept, **{name: usual}), (name, value)
+            default = getattr(Preferences(), name)
+            assert load_preferences(tmp_path) == replace(kept, **{name: default}), (name, value)
 
 
 def test_an_absurd_zoom_is_clamped(tmp_path: Path) -> None:

@@ -40,13 +40,13 @@ def test_edits_wait_and_shift_with_the_text_before_them() -> None:
     requested: list[Verify] = []
     verifications = verifications_of(requested, [])
     verifications.read(text="abcd")
-    assert verifications.take(verify((1, 2, 3, 4))) is None
+    assert verifications.receive(verify((1, 2, 3, 4))) is None
     for token, text in ((1, "xy"), (2, "next"), (0, "first"), (1, "again"), (3, "last")):
         verifications.replace(token, text)
     assert len(requested) == 2
     assert (requested[1].before_ids, requested[1].after_ids) == ((1,), (3, 4))
     assert not verifications.is_reading
-    assert verifications.take(verify((1, 8, 9, 3, 4))) == 1
+    assert verifications.receive(verify((1, 8, 9, 3, 4))) == 1
     expected = [("next", (1, 8, 9), (4,)), ("first", (), (8, 9, 3, 4)), ("again", (1,), (3, 4))]
     firsts = []
     for text, before, after in expected:
@@ -57,17 +57,17 @@ def test_edits_wait_and_shift_with_the_text_before_them() -> None:
             after,
         )
         new = verify((*before, 7, *after) if text == "again" else (1, 8, 9, 3, 4))
-        firsts.append(verifications.take(new))
+        firsts.append(verifications.receive(new))
     assert verifications.go_on()
     assert (requested[-1].text, requested[-1].before_ids, requested[-1].after_ids) == (
         "last",
         (1, 7, 3),
         (),
     )
-    assert [*firsts, verifications.take(verify((1, 7, 3, 5)))] == [1, 0, 0, 0], "of all in a row"
+    assert [*firsts, verifications.receive(verify((1, 7, 3, 5)))] == [1, 0, 0, 0], "of all in a row"
     assert not verifications.go_on()
     verifications.replace(2, "later")
-    assert verifications.take(verify((1, 7, 6, 5))) == 2, "not of those that were shown before"
+    assert verifications.receive(verify((1, 7, 6, 5))) == 2, "not of those that were shown before"
 
 
 def test_a_failure_or_another_text_discards_edits() -> None:
@@ -76,7 +76,7 @@ def test_a_failure_or_another_text_discards_edits() -> None:
     verifications = verifications_of(requested, dropped)
     for ended in ("failed", "read"):
         verifications.read(text="ab")
-        verifications.take(verify((1, 2)))
+        verifications.receive(verify((1, 2)))
         verifications.replace(1, "x")
         verifications.replace(0, "y")
         if ended == "failed":
@@ -84,6 +84,6 @@ def test_a_failure_or_another_text_discards_edits() -> None:
         else:
             verifications.read(text="other")
             assert verifications.is_reading
-            verifications.take(verify((5, 6)))
+            verifications.receive(verify((5, 6)))
         assert not verifications.go_on()
         assert dropped == [requested[at] for at in ((1,) if ended == "failed" else (1, 3))]

@@ -63,7 +63,7 @@ def empty(tmp_path: Path) -> Iterator[History]:
     history.close()
 
 
-def take(history: History, path: Path) -> tuple[int, int]:
+def import_file(history: History, path: Path) -> tuple[int, int]:
     with ConversationFile(path) as found:
         return tuple(history.import_all(found))  # type: ignore[return-value]
 
@@ -79,8 +79,8 @@ def test_a_json_export_holds_everything_by_its_schema_and_can_be_imported(
     schema = json.loads((resources_dir() / "schemas" / "conversations-4.json").read_text())
     fastjsonschema.compile(schema)(json.loads(path.read_text(encoding="utf-8")))
     assert "/models/pebble" not in path.read_text(encoding="utf-8"), "folders name their owner"
-    assert take(empty, path) == (2, 0)
-    assert take(empty, path) == (0, 2)
+    assert import_file(empty, path) == (2, 0)
+    assert import_file(empty, path) == (0, 2)
     assert [info.id for info in empty.conversations()] == ["ships", "tea"]
     tea = empty.conversation("tea")
     assert (tea.leaf_id, tea.num_messages) == ("tea-3", 6)
@@ -100,11 +100,11 @@ def test_a_conversation_in_the_trash_isnt_imported_again(history: History, tmp_p
     path = tmp_path / "all.json"
     export(history, path, FileKind.JSON)
     history.trash(["tea"])
-    assert take(history, path) == (0, 2)
+    assert import_file(history, path) == (0, 2)
 
 
-def take_here(history: History, path: Path) -> tuple[int, int]:
-    """Take a file without the process that bounds its reader."""
+def import_unsandboxed(history: History, path: Path) -> tuple[int, int]:
+    """Import a file in this process."""
     with path.open(encoding="utf-8") as file:
         refused: list[ConversationFileError] = []
         lines = import_worker.lines_of(JsonPieces(file), path.name, refused)
@@ -158,7 +158,7 @@ def test_damaged_steps_lose_only_their_marks(tmp_path: Path) -> None:
             assert export(history, folder / "other", kind) == (2, 0), what
         texts = [message.text for message in history.messages("tea")]
         with closing(History(folder / "other.db", Clock())) as other:
-            assert take_here(other, path) == (2, 0), what
+            assert import_unsandboxed(other, path) == (2, 0), what
             assert [message.text for message in other.messages("tea")] == texts
             taken = [one.answer.steps for one in other.messages("tea") if one.answer]
             assert sum(not found for found in taken) == 1, what
@@ -185,7 +185,7 @@ def test_invalid_rows_of_answers_dont_hide_their_conversation(
         assert first.answer.done is None
         assert export(history, tmp_path / "all.json", FileKind.JSON) == (2, 0)
         with closing(History(tmp_path / f"{number}.db", Clock())) as other:
-            assert take_here(other, tmp_path / "all.json") == (2, 0), odd_text[:30]
+            assert import_unsandboxed(other, tmp_path / "all.json") == (2, 0), odd_text[:30]
 
 
 def test_a_history_that_fails_unexpectedly_is_read_from_memory(
@@ -421,8 +421,8 @@ def test_an_export_of_chatgpt_keeps_branches_and_omits_hidden_messages(
 ) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(chatgpt()), encoding="utf-8")
-    assert take(empty, path) == (1, 0)
-    assert take(empty, path) == (0, 1)
+    assert import_file(empty, path) == (1, 0)
+    assert import_file(empty, path) == (0, 1)
     (info,) = empty.conversations()
     assert (info.title, info.changed_s) == ("Ulm", 1.7e9 + 9)
     messages = empty.messages(info.id)
@@ -453,20 +453,20 @@ def test_an_export_of_chatgpt_is_imported_as_downloaded(empty: History, tmp_path
         archive.writestr("user.json", "{}")
         archive.writestr("conversations-000.json", json.dumps(chatgpt()))
         archive.writestr("conversations-001.json", json.dumps(chatgpt()).replace("abc", "def"))
-    assert take(empty, path) == (2, 0)
+    assert import_file(empty, path) == (2, 0)
     raw = bytearray(path.read_bytes())
     raw[200:260] = bytes(60)
     path.write_bytes(raw)
     with pytest.raises(ConversationFileError):
-        take(empty, path)
+        import_file(empty, path)
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:  # 100 MB in 100 KB
         archive.writestr("conversations.json", "[" + " " * 100_000_000)
     with pytest.raises(ConversationFileError):
-        take(empty, path)
+        import_file(empty, path)
     with ZipFile(path, "w") as archive:
         archive.writestr("../../evil.txt", "nothing is unpacked")
     with pytest.raises(ConversationFileError, match="no conversations"):
-        take(empty, path)
+        import_file(empty, path)
 
 
 def lm_studio() -> dict[str, Any]:
@@ -511,7 +511,7 @@ def test_an_exported_page_renders_like_the_window() -> None:
 def test_a_conversation_of_lm_studio_keeps_versions(empty: History, tmp_path: Path) -> None:
     path = tmp_path / "1700.conversation.json"
     path.write_text(json.dumps(lm_studio()), encoding="utf-8")
-    assert take(empty, path) == (1, 0)
+    assert import_file(empty, path) == (1, 0)
     (info,) = empty.conversations()
     messages = empty.messages(info.id)
     assert [m.role for m in messages].count(Role.ASSISTANT) == 2
@@ -554,7 +554,7 @@ def test_a_hostile_file_is_refused_in_one_sentence_and_nothing_is_imported(
     for what, text in HOSTILE.items():
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConversationFileError) as caught:
-            take_here(empty, path)
+            import_unsandboxed(empty, path)
         assert caught.value.hint, what
         assert empty.conversations() == (), what
 
@@ -718,7 +718,7 @@ def test_odd_but_harmless_values_are_accepted(
     }
     # Not as we write it, but the same.
     path.write_text("\ufeff" + json.dumps(raw, indent=3), encoding="utf-8")
-    assert take(empty, path) == (1, 0)
+    assert import_file(empty, path) == (1, 0)
     (info,) = empty.conversations()
     assert info.changed_s == 0.0
     reported = empty.messages("ships")[1].answer
@@ -732,7 +732,7 @@ def test_a_decompression_bomb_takes_neither_time_nor_memory(empty: History, tmp_
     path = tmp_path / "bomb.json"
     path.write_text('[{"mapping": {"a": "' + "x" * (40 << 20), encoding="utf-8")
     with pytest.raises(ConversationFileError, match="too large"):
-        take(empty, path)
+        import_file(empty, path)
     path.write_text(json.dumps(chatgpt()), encoding="utf-8")
     with pytest.raises(ConversationFileError, match="within"):
         ConversationFile(path, most_s=0.0)
@@ -748,14 +748,14 @@ def test_a_gigabyte_is_refused_within_the_limits(empty: History, tmp_path: Path)
             file.write((one + ",\n") * 100)
         file.write(one + "]")
     with pytest.raises(ConversationFileError, match="within 10 seconds"):
-        take(empty, path)
+        import_file(empty, path)
     with path.open("w", encoding="utf-8") as file:
         file.truncate(1 << 30)
     with pytest.raises(ConversationFileError):
-        take(empty, path)
+        import_file(empty, path)
     path.write_text('[{"mapping": {"a": [' + "[]," * (10 << 20) + "0]}}]", encoding="utf-8")
     with pytest.raises(ConversationFileError, match=r"too large|memory|within"):
-        take(empty, path)
+        import_file(empty, path)
 
 
 def test_a_large_import_lets_others_write_and_becomes_visible_at_once(

@@ -273,12 +273,12 @@ def test_a_full_disk_ends_the_batch_and_leaves_whole_rows(tmp_path: Path) -> Non
     import resource
 
     out = tmp_path / "out.jsonl"
-    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with AnswersFile(out) as file:
             file.add(BatchRow("first", "x" * 300))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (600, usual[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (600, limits[1]))
             with pytest.raises(BatchError, match="can't be written"):
                 file.add(BatchRow("second", "x" * 300))
         assert [row.id for row in read_rows(out)[0]] == ["first"]
@@ -286,7 +286,7 @@ def test_a_full_disk_ends_the_batch_and_leaves_whole_rows(tmp_path: Path) -> Non
         with pytest.raises(BatchError, match="Make room"):
             write_progress(tmp_path / "told.json", BatchProgress("x" * 700))
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
     with AnswersFile(out) as file:
         file.add(BatchRow("second", "x" * 300))

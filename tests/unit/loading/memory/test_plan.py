@@ -292,12 +292,12 @@ def test_a_requested_format_is_kept_in_the_recommendation(
     assert (
         int(str(card["weights_bytes"])) - int(str(disk["weights_bytes"])) == 2 * 262144 * 35 * 256
     )
-    usual, packed = (
+    unpacked, packed = (
         plan(capsys, "plan", "qwen3.5-4b", "--vram-gib", "8", "--json", *more)
         for more in ([], ["--cache-type", "q4"])
     )
-    assert int(str(packed["kv_bytes"])) < int(str(usual["kv_bytes"]))
-    assert packed["weights_bytes"] == usual["weights_bytes"]
+    assert int(str(packed["kv_bytes"])) < int(str(unpacked["kv_bytes"]))
+    assert packed["weights_bytes"] == unpacked["weights_bytes"]
 
 
 def test_a_requested_context_that_does_not_fit_takes_a_smaller_cache_and_says_so(

@@ -116,9 +116,9 @@ def test_within_the_original_context_longrope_equals_transformers(tmp_path: Path
     peer.save_pretrained(tmp_path)
     config = ModelFiles.open(tmp_path).config
     assert (config.default_context, config.context_tokens) == (64, 512)
-    usual = replace(config, context_tokens=config.default_context)
+    default = replace(config, context_tokens=config.default_context)
     for ids in (TOKEN_IDS[:5], TOKEN_IDS[:33], TOKEN_IDS[:64]):
-        ours = our_logits(runner_of(tmp_path, config=usual), ids)
+        ours = our_logits(runner_of(tmp_path, config=default), ids)
         torch.testing.assert_close(ours, peer_logits(peer, ids), atol=1e-4, rtol=0)
 
 

@@ -125,12 +125,12 @@ def test_the_prompt_seeds_the_pool_and_truncated_text_is_removed() -> None:
     found = source(size=3)
     found.begin([1, 2, 3, 1, 2, 4])
 
-    def behind(root_id: int) -> list[int]:
+    def candidates_after(root_id: int) -> list[int]:
         found.start(root_id, 16)
         output = found.candidates(Paths(1, 0, array("i")))
         return [] if output is None else list(output.token_ids)
 
-    assert behind(1) == [2]
+    assert candidates_after(1) == [2]
     output = found.candidates(Paths(1, 1, array("i", [2])))
     assert output is not None
     assert list(output.token_ids) == [4, 3], "the latest first"
@@ -140,9 +140,9 @@ def test_the_prompt_seeds_the_pool_and_truncated_text_is_removed() -> None:
     assert output is not None
     assert list(output.token_ids) == [3]
     found.observe(Observation([9, 8, 7], HIDDEN, (0, 0, 0)))
-    assert behind(9) == [8]
+    assert candidates_after(9) == [8]
     found.begin([5, 6])
-    assert behind(1) == []
+    assert candidates_after(1) == []
 
 
 def test_a_window_takes_at_most_half_of_the_rows_and_no_unprofitable_ones() -> None:

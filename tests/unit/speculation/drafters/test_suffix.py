@@ -42,7 +42,7 @@ def begun(*token_ids: int) -> SuffixSource:
     return source
 
 
-def behind(source: SuffixSource, *paths: tuple[int, ...]) -> list[dict[int, float]]:
+def candidates_after(source: SuffixSource, *paths: tuple[int, ...]) -> list[dict[int, float]]:
     """Return its candidates for the paths of one level."""
     flat = array("i", [token_id for path in paths for token_id in path])
     found = source.candidates(Paths(len(paths), len(paths[0]), flat))
@@ -67,7 +67,7 @@ def test_a_truncated_text_equals_one_that_was_never_longer(ids: list[int], lengt
     found = []
     for source in (cut, short):
         source.start(0, 8)
-        found.append(behind(source, ())[0].keys())
+        found.append(candidates_after(source, ())[0].keys())
     assert found[0] == found[1]
 
 
@@ -84,7 +84,7 @@ def test_while_drafting_is_paused_nothing_is_searched(monkeypatch: pytest.Monkey
     for token_id in text:
         source.observe(Observation([token_id], HIDDEN[None]))
     assert not searched
-    assert behind(source, ())[0].keys() == {3}  # and of all of it afterwards
+    assert candidates_after(source, ())[0].keys() == {3}  # and of all of it afterwards
     assert searched == [3 + len(text)]
     source.observe(Observation([3], HIDDEN[None]))  # what was drafted is learned from
     assert len(searched) == 1
@@ -107,40 +107,44 @@ def test_other_texts_continue_a_path_with_a_longer_match(tmp_path: Path) -> None
     folder.wait()
     source = SuffixSource(None, folder)
     source.begin([9, 3, 7, 1, 2, 3])
-    assert behind(source, ())[0].keys() == {4}, "three tokens match there, and one in the text"
-    assert behind(source, (4,))[0].keys() == {5}
+    assert candidates_after(source, ())[0].keys() == {4}, (
+        "three tokens match there, and one in the text"
+    )
+    assert candidates_after(source, (4,))[0].keys() == {5}
     source.begin([9, 3, 7, 1, 2, 3])
     source.recall([[0, 1], [7, 1, 2, 3, 6, 8]])
-    assert behind(source, ())[0].keys() == {6}
+    assert candidates_after(source, ())[0].keys() == {6}
     source.begin([9, 3])
-    assert behind(source, ())[0].keys() == {4}, "what was left out is of one answer"
+    assert candidates_after(source, ())[0].keys() == {4}, "what was left out is of one answer"
 
 
 def test_a_path_continues_like_its_occurrences() -> None:
     source = begun(1, 2, 3, 4, 5, 9, 1, 2, 3, 7, 5, 8, 1, 2, 3)
-    assert behind(source, ())[0].keys() == {4, 7}
-    four, seven = behind(source, (4,), (7,))
+    assert candidates_after(source, ())[0].keys() == {4, 7}
+    four, seven = candidates_after(source, (4,), (7,))
     assert (four.keys(), seven.keys()) == ({5}, {5})
-    assert behind(source, (4, 5), (7, 5), (7, 6))[0].keys() == {9}
-    assert four[5] > behind(begun(1, 2, 3, 4, 5, 9, 2, 3), ())[0][4], "of a longer context"
+    assert candidates_after(source, (4, 5), (7, 5), (7, 6))[0].keys() == {9}
+    assert four[5] > candidates_after(begun(1, 2, 3, 4, 5, 9, 2, 3), ())[0][4], (
+        "of a longer context"
+    )
 
 
 def test_any_drafters_path_is_continued_if_it_occurs_in_the_text() -> None:
     source = begun(1, 2, 3, 4, 5, 6, 7, 2, 3)
-    assert behind(source, ())[0].keys() == {4}
-    found = behind(source, (9,), (4,), (8,))
+    assert candidates_after(source, ())[0].keys() == {4}
+    found = candidates_after(source, (9,), (4,), (8,))
     assert [one.keys() for one in found] == [set(), {5}, set()]
-    assert behind(source, (9, 9)) == [{}]
+    assert candidates_after(source, (9, 9)) == [{}]
 
 
 def test_no_context_is_longer_than_the_maximum_depth() -> None:
     source = begun(*range(100), *range(50))
     path: tuple[int, ...] = ()
     for token_id in range(50, 50 + DEPTH):
-        (found,) = behind(source, path)
+        (found,) = candidates_after(source, path)
         assert found.keys() == {token_id}
         path = (*path, token_id)
-    assert behind(source, path) == [{}]
+    assert candidates_after(source, path) == [{}]
 
 
 # Drafters -----------------------------------------------------------------------------------------
