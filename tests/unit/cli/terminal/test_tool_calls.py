@@ -22,7 +22,14 @@ from medusa_core.cli.terminal.screen import Screen
 from medusa_core.cli.terminal.tool_calls import QUESTION, ReadLine, TerminalTools
 from medusa_core.client import Client
 from medusa_core.errors import Cancelled, MedusaError, RequestError
-from medusa_core.messages import Event, Generate, ModelLoaded, StopReason
+from medusa_core.messages import (
+    Event,
+    Generate,
+    ModelLoaded,
+    Role,
+    StopReason,
+    ToolCallFormat,
+)
 from medusa_core.tools.arguments import visible_text
 from medusa_core.tools.toolbox import Toolbox
 from tests.support.messages import EXAMPLES
@@ -226,6 +233,21 @@ def test_after_ten_rounds_of_calls_the_model_answers_without_tools(tmp_path: Pat
     assert 'calculate {"expression": "9"} returned:\n9' in last.messages[-1].text
     assert "After 10 rounds of calls" in chat.out.getvalue() + chat.err.getvalue()
     assert chat.chat.conversation.turns[-1].answer.text == "All done."
+
+
+def test_a_model_that_writes_calls_without_markers_gets_results_quoted(tmp_path: Path) -> None:
+    read, _ = typing("y", "y")
+    fenced = f"```json\n{calling('6*7')}\n```"
+    chat = Chat(tmp_path, Model(fenced, calling("6*8"), "Done."), read=read)
+    marked = ToolCallFormat(section_open="<call>")
+    chat.chat.use_model(ChosenModel("m", replace(LOADED, tool_calls=marked)))
+    asyncio.run(chat.ask("Calculate."))
+    first, second, third = chat.model.requests
+    assert first.tools == second.tools == third.tools != ()
+    assert [one.role for one in second.messages] == [Role.USER]
+    assert 'calculate {"expression": "6*7"} returned:\n42' in second.messages[0].text
+    assert "Otherwise call another function." in second.messages[0].text
+    assert "returned:\n48" in third.messages[0].text
 
 
 def test_a_repeated_call_does_not_run_again(tmp_path: Path) -> None:
