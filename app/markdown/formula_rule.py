@@ -3,14 +3,18 @@ r"""Rules for formulas in `$…$`, `$$…$$`, `\(…\)`, `\[…\]` and environme
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-from app.markdown.formulas import formula_text
+from app.markdown.formula_layout import FormulaError
+from app.markdown.latex_parser import text_of
 from medusa_core.chats.flanking import is_unspaced
 
+FORMULA_CHARS = 2_000  # longest formula that is read
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 FORMULA = "formula"
 FORMULA_SOURCE = "formula_source"
 _CLOSERS = {"$$": "$$", "\\(": "\\)", "\\[": "\\]", "$": "$"}
@@ -22,6 +26,22 @@ _ENVIRONMENT = re.compile(
 )
 # What of a formula Markdown would take for its own; a price has none of it.
 _COMMAND = re.compile(r"\\[A-Za-z{}|,;:!%_&#$\\]")
+
+
+@lru_cache(maxsize=512)
+def formula_text(source: str) -> str | None:
+    """Convert a formula to text; None if its source is clearer.
+
+    Args:
+        source: Text between the delimiters.
+    """
+    if len(source) > FORMULA_CHARS or _COMMENT.search(source):
+        return None
+    try:
+        text = text_of(source)
+    except FormulaError:
+        return None
+    return text or None
 
 
 class _Place(NamedTuple):

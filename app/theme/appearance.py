@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from string import Template
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
 
-from app.theme.fonts import TEXT_FAMILY, FontScale, load_fonts
+from app.theme.fonts import CODE_FAMILY, TEXT_FAMILY, FontScale, load_fonts
 from app.theme.icons import IconSet
 from app.theme.legend import (
     Legend,
     Mark,
 )
-from app.theme.stylesheet import render_stylesheet
 from app.theme.text_style import Marking
 from app.theme.tokens import CONTRAST, DARK, LIGHT, MarkColour, Theme
+
+_EM = re.compile(r"em\(([0-9.]+)\)")
 
 
 class ThemeChoice(str, Enum):
@@ -176,3 +179,31 @@ def _palette(theme: Theme) -> QPalette:
     ):
         palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(theme.disabled))
     return palette
+
+
+def render_stylesheet(template: str, theme: Theme, scale: FontScale, icons: Path) -> str:
+    """Fill a style sheet.
+
+    Args:
+        template: Qt style sheet with `$name` for colours and `em(1.5)` for lengths.
+        theme: Colours; every field that holds a colour can be named.
+        scale: Size of the text, to which lengths are relative.
+        icons: Folder of the pictures that it names.
+
+    Raises:
+        KeyError: The template names something that the theme doesn't have.
+    """
+    named = {field.name: getattr(theme, field.name) for field in fields(theme)}
+    colours = {name: colour for name, colour in named.items() if isinstance(colour, str)}
+    filled = Template(template).substitute(
+        colours,
+        text_family=scale.family,
+        code_family=CODE_FAMILY,
+        chevron=(icons / "chevron.svg").as_posix(),
+        chevron_up=(icons / "chevron-up.svg").as_posix(),
+        check=(icons / f"tick-{theme.name}.svg").as_posix(),
+        info=(icons / f"dialog-info-{theme.name}.svg").as_posix(),
+        question=(icons / f"dialog-question-{theme.name}.svg").as_posix(),
+        warning=(icons / f"dialog-warning-{theme.name}.svg").as_posix(),
+    )
+    return _EM.sub(lambda match: f"{scale.px(float(match.group(1)))}px", filled)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
-from app.markdown.formulas import formula_text
+from app.markdown.formula_rule import formula_text
 
 VALUES = {"a": 2.3, "b": 0.7, "c": 1.9, "x": 3.1, "y": 0.4, "Q": 1.3, "α": 0.6, "π": 3.14}
 LATEX = {"α": r"\alpha ", "π": r"\pi "}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import QTextDocument
 
-from app.markdown.formulas import FORMULA_CHARS, formula_text
+from app.markdown.formula_rule import FORMULA_CHARS, formula_text
 from app.markdown.model import Paragraph, TextStyle
 from app.markdown.parser import MarkdownParser
 from app.markdown.selection import Selection

@@ -12,11 +12,10 @@ from PySide6.QtWidgets import QDialog, QListWidget
 from pytestqt.qtbot import QtBot
 
 import app
-from app.theme.appearance import Appearance, ThemeChoice, theme_of_system
+from app.theme.appearance import Appearance, ThemeChoice, render_stylesheet, theme_of_system
 from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
 from app.theme.legend import Mark
 from app.theme.marks import mark_style
-from app.theme.stylesheet import render_stylesheet
 from app.theme.tokens import CONTRAST, DARK, LIGHT, Theme, contrast
 from app.widgets.number_edit import DecimalBox, WholeBox
 from medusa_core.api import resources_dir
