@@ -135,23 +135,31 @@ class _Program:
         return Transport(CountedMessages(read, self._budget, self._failure), write, self._failure)
 
     async def stop(self) -> None:
-        """End the program: by the end of its input, then SIGTERM, then SIGKILL."""
+        """End the program: by the end of its input, then SIGTERM, then SIGKILL.
+
+        If it is cancelled, since the event loop ends, the watcher goes on with that.
+        """
         for task in self._tasks:
             task.cancel()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        if not await self._has_ended(self._limits.stop_s):
-            self._end_tree()
-            # The watcher waits as long before SIGKILL.
-            if not await self._has_ended(2 * self._limits.stop_s + 1.0):
-                self._transport.kill()
-                await self._has_ended(self._limits.stop_s)
-        self._close_lifeline()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # A process that left the group may hold the pipes open.
-        self._transport.close()
-        for stream in self._to_close:
-            stream.close()
+        try:
+            if not await self._has_ended(self._limits.stop_s):
+                self._end_tree()
+                # The watcher waits as long before SIGKILL.
+                if not await self._has_ended(2 * self._limits.stop_s + 1.0):
+                    self._transport.kill()
+                    await self._has_ended(self._limits.stop_s)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            self._close_lifeline()
+            process = self._transport.get_extra_info("subprocess")
+            if process.returncode is None and sys.platform != "win32":
+                process.returncode = 0  # else the transport kills the watcher before its program
+            # A process that left the group may hold the pipes open.
+            self._transport.close()
+            for stream in self._to_close:
+                stream.close()
 
     async def _read(self) -> None:
         """Pass on the messages that the program writes."""

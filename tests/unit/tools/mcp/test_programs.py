@@ -1,11 +1,13 @@
 """Servers that are programs: calls, limits, and the end of their processes."""
 
+import gc
 import json
 import os
 import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -263,10 +265,18 @@ def test_closing_waits_for_no_server_that_hangs(tmp_path: Path) -> None:
     with opened(tmp_path / "config", stubborn, limits=limits) as toolbox:
         offered(toolbox, "stubborn/echo")
         started = [psutil.Process(pid) for pid in pids(marker)]
+        (watcher,) = {one.parent() for one in started}
         started += [child for one in started for child in one.children(recursive=True)]
         start_s = time.monotonic()
         toolbox.close()
         assert time.monotonic() - start_s < WAIT_S / 2
+    for thread in threading.enumerate():
+        if thread.name == "tool servers":
+            thread.join()
+    del toolbox
+    gc.collect(1)  # the connection
+    assert watcher is not None
+    assert watcher.status() != psutil.STATUS_ZOMBIE, "nobody ends the program"
     for process in started:
         process.kill()
 
