@@ -86,9 +86,9 @@ class ChatController(QObject):
         round_begun: A turn (`Conversation`, `Turn`) waits for the next round of its answer.
         round_ended: The last round of a turn's (`Conversation`, `Turn`) answer is complete.
         ended: The answer of a turn (`Conversation`, `Turn`) is final.
-        taken_back: A turn (`Conversation`, `Turn`) without an answer was removed.
-        taken_up: Another model than expected generates an answer (`Answer`).
-        moved: Another path of the conversation is shown.
+        turn_removed: A turn (`Conversation`, `Turn`) without an answer was removed.
+        model_replaced: Another model than expected generates an answer (`Answer`).
+        path_changed: Another path of the conversation is shown.
         answer_reported: The engine has sent these events (a tuple) about the answer of a turn
             (`Turn`).
         reasoning_known: The reasoning format of an answer's (`Answer`) model is known.
@@ -101,9 +101,9 @@ class ChatController(QObject):
     round_begun = Signal(object, object)
     round_ended = Signal(object, object)
     ended = Signal(object, object)
-    taken_back = Signal(object, object)
-    taken_up = Signal(object)
-    moved = Signal(object)
+    turn_removed = Signal(object, object)
+    model_replaced = Signal(object)
+    path_changed = Signal(object)
     answer_reported = Signal(object, object)
     reasoning_known = Signal(object)
 
@@ -223,7 +223,7 @@ class ChatController(QObject):
             return
         turn = self.conversation.turns[place]
         if turn.answer.lacks_next_round:
-            run = self._run(turn)
+            run = self._new_run(turn)
             self.conversation.next_round(turn)
             self._begin_round(run)
         elif turn.answer.can_continue:
@@ -233,7 +233,7 @@ class ChatController(QObject):
         """Branch: the next prompt follows this turn; later turns stay in the other branch."""
         if self._may_move():
             self.conversation.go_back_to(place)
-            self._path_changed()
+            self._show_path()
             self._page.composer.setFocus()
 
     def choose_prompt(self, place: int, version: int) -> None:
@@ -241,14 +241,14 @@ class ChatController(QObject):
         if self._may_move():
             prompt = self.conversation.prompt_versions(place)[version]
             self.conversation.choose_prompt(place, prompt)
-            self._path_changed()
+            self._show_path()
 
     def choose_answer(self, place: int, version: int) -> None:
         """Show another answer to a prompt with its follow-ups."""
         if self._may_move():
             answer = self.conversation.turns[place].prompt.answers[version]
             self.conversation.choose_answer(place, answer)
-            self._path_changed()
+            self._show_path()
 
     def decide(self, place: int, call_place: int, approval: Approval, arguments: str) -> None:
         """Allow or deny the waiting call of an answer, which an earlier session may have left.
@@ -271,7 +271,7 @@ class ChatController(QObject):
                 return
             turn.answer.is_running = True
             self.errors.dismiss(ErrorTopic.ANSWER)
-            run = self._run(turn)
+            run = self._new_run(turn)
             if question.tool is not None and question.tool not in run.tools:
                 run.tools = (*run.tools, question.tool)
             self.calls.take_up(run)
@@ -321,7 +321,7 @@ class ChatController(QObject):
         """Switch to the branch of a message and scroll to it."""
         if self.is_busy or not self.conversation.go_to(message_id):
             return
-        self._path_changed()
+        self._show_path()
         message = self.path.widget_of(message_id)
         if message is not None:
             self._page.conversation.reveal(message, QRect(0, 0, 1, 1))
@@ -381,12 +381,12 @@ class ChatController(QObject):
         for message in self._page.conversation.messages:
             if isinstance(message, Notice):
                 self._page.conversation.remove(message)
-        conversation, run = self.conversation, self._run(turn)
+        conversation, run = self.conversation, self._new_run(turn)
         if self.retrieval is not None and self.retrieval.is_needed(conversation, turn):
-            _sign(turn.answer, self._loaded_model.choice)
+            _set_model(turn.answer, self._loaded_model.choice)
             self._loaded_model.wake()
-            take = partial(self._take_passages, run)
-            self.state.begin(turn, self.retrieval.begin(run, take))
+            on_passages = partial(self._request_with_passages, run)
+            self.state.begin(turn, self.retrieval.begin(run, on_passages))
             status = self.tr("Reading the documents…")
         else:
             self._request(run)
@@ -408,7 +408,7 @@ class ChatController(QObject):
             names = with_visible_controls(", ".join(missing))
             self._page.conversation.add(Notice(words.format(names)))
 
-    def _take_passages(self, run: AnswerRun, result: Retrieved | MedusaError) -> None:
+    def _request_with_passages(self, run: AnswerRun, result: Retrieved | MedusaError) -> None:
         """Request the answer to a prompt whose passages were retrieved."""
         conversation, turn = run.conversation, run.turn
         if not self.state.is_pending(turn):
@@ -432,7 +432,7 @@ class ChatController(QObject):
         is_ready = self._loaded_model.status.phase is Phase.READY
         return self.tr("Thinking…") if is_ready else self.tr("Waiting for the model…")
 
-    def _run(self, turn: Turn) -> AnswerRun:
+    def _new_run(self, turn: Turn) -> AnswerRun:
         """Return the run of an answer with the tools and system prompt of all its rounds."""
         panel = self._page.settings_panel
         tools = () if panel.tools.reason else self.calls.chosen(panel.settings().tools)
@@ -449,7 +449,7 @@ class ChatController(QObject):
 
     def _request(self, run: AnswerRun) -> None:
         """Request the last round of an answer."""
-        _sign(run.turn.answer, self._loaded_model.choice)
+        _set_model(run.turn.answer, self._loaded_model.choice)
         self._requests.send(run, records=self.records, updates_datastore=self.updates_datastore)
 
     def _handle_events(self, run: AnswerRun, events: tuple[Event, ...]) -> None:
@@ -493,9 +493,9 @@ class ChatController(QObject):
         answer = turn.answer
         answer.content.expect(answer.content.reasoning, event.begins_inside)
         choice = self._loaded_model.choice_of(event.load_id)
-        if choice is None or not _sign(answer, choice):
+        if choice is None or not _set_model(answer, choice):
             return
-        self.taken_up.emit(answer)
+        self.model_replaced.emit(answer)
         message = self.path.message_of(answer.id)
         if message is not None:
             message.refresh()
@@ -531,7 +531,7 @@ class ChatController(QObject):
         """End a round: run its calls, or end the answer."""
         answer = run.turn.answer
         answer.last.end(done)
-        if not _is_taken_back(run.turn, done):
+        if not _is_removed(run.turn, done):
             self.round_ended.emit(run.conversation, run.turn)
         if answer.last.ends_with_calls and self.calls.toolbox is not None:
             self._refresh(run.turn)
@@ -558,14 +558,14 @@ class ChatController(QObject):
             if conversation is self.conversation:
                 self._end()
             return
-        is_taken_back = _is_taken_back(turn, done)
-        if is_taken_back:
-            self._take_back(conversation, turn)
+        is_removed = _is_removed(turn, done)
+        if is_removed:
+            self._remove_turn(conversation, turn)
         else:
             self.ended.emit(conversation, turn)
             self._refresh(turn)
         if conversation is self.conversation:
-            if is_taken_back and done.stop_reason is not StopReason.CANCELLED:
+            if is_removed and done.stop_reason is not StopReason.CANCELLED:
                 self._page.conversation.add(Notice(empty_words(done)))
             for text in remarks_on(turn, done, self._appearance.legend, run.num_rounds):
                 self._page.conversation.add(Notice(text))
@@ -573,8 +573,8 @@ class ChatController(QObject):
                 self._page.conversation.add(Notice(hint))
             self._end()
             if (queued := self.state.take_queued()) is not None:
-                question = self.conversation.ask(queued.text, self._settings(), queued.attachments)
-                self._begin(question)
+                follow_up = (queued.text, self._settings(), queued.attachments)
+                self._begin(self.conversation.ask(*follow_up))
 
     def _refresh(self, turn: Turn) -> None:
         """Show what is new of an answer."""
@@ -606,7 +606,7 @@ class ChatController(QObject):
             if message is not None:
                 message.refresh()
         else:
-            self._take_back(conversation, turn)
+            self._remove_turn(conversation, turn)
         # A cancel is the user's own wish; a lost engine is shown whoever had asked it.
         if failed.kind != Cancelled.__name__ and not isinstance(failed, EngineLost):
             self.errors.show_failure(failed, ErrorTopic.ANSWER)
@@ -617,10 +617,10 @@ class ChatController(QObject):
         self.errors.show_failure(lost, ErrorTopic.ANSWER)
         self.state.lock(self.tr("The engine has stopped: restart Medusa Chat"))
 
-    def _take_back(self, conversation: Conversation, turn: Turn) -> None:
+    def _remove_turn(self, conversation: Conversation, turn: Turn) -> None:
         """Remove a turn without an answer; put a new prompt back into the draft."""
-        conversation.take_back(turn)
-        self.taken_back.emit(conversation, turn)
+        conversation.remove_last_round(turn)
+        self.turn_removed.emit(conversation, turn)
         if not turn.prompt.answers:
             unsent = Draft(turn.prompt.text, turn.prompt.attachments)
             self.state.restore(unsent, conversation.session_id)
@@ -637,11 +637,11 @@ class ChatController(QObject):
         if focused is not None and page.conversation.isAncestorOf(focused):
             page.composer.setFocus()
 
-    def _path_changed(self) -> None:
+    def _show_path(self) -> None:
         self._leave_messages()
         self.path.refresh()
         self.meter.refresh()
-        self.moved.emit(self.conversation)
+        self.path_changed.emit(self.conversation)
 
     def _end(self) -> None:
         self._loaded_model.touch()
@@ -653,8 +653,8 @@ class ChatController(QObject):
         self._page.show_context(num_used, loaded.context_tokens if loaded else 0)
 
 
-def _is_taken_back(turn: Turn, done: GenerationDone) -> bool:
-    """Whether an answer without text is removed: its prompt has others, with all else of it."""
+def _is_removed(turn: Turn, done: GenerationDone) -> bool:
+    """Whether an answer without text is removed, as another one has all its earlier rounds."""
     others = [one for one in turn.prompt.answers if one is not turn.answer]
     if done.text or turn.answer.last.calls or not others:
         return False
@@ -663,8 +663,8 @@ def _is_taken_back(turn: Turn, done: GenerationDone) -> bool:
     return not before or before[-1].id in shared
 
 
-def _sign(answer: Answer, choice: ModelChoice) -> bool:
-    """Set the model of an answer; returns whether it has changed."""
+def _set_model(answer: Answer, choice: ModelChoice) -> bool:
+    """Set the model of an answer, and return whether it has changed."""
     before = answer.model, answer.model_key
     answer.model, answer.model_key = choice.name, choice.key
     return (answer.model, answer.model_key) != before

@@ -243,7 +243,7 @@ class HistoryController(QObject):
             self._num_saved[answer.id] = num_saved + len(steps)
             self.journal.write(lambda h: h.append_steps(answer.id, steps))
 
-    def _taken_up(self, answer: Answer) -> None:
+    def _save_model(self, answer: Answer) -> None:
         named = (answer.id, answer.model, answer.model_key)
         self.journal.write(lambda h: h.name_model(*named))
 
@@ -267,7 +267,7 @@ class HistoryController(QObject):
         if leaf:
             self.journal.write(lambda h: h.set_leaf(name, leaf))
 
-    def _taken_back(self, conversation: Conversation, turn: Turn) -> None:
+    def _save_removal(self, conversation: Conversation, turn: Turn) -> None:
         self._ended(conversation, turn)
         self._save_leaf(conversation)
 
@@ -401,7 +401,7 @@ class HistoryController(QObject):
         chat, sidebar = self._chat, self.sidebar
         chat.prompt_sent.connect(self._prompt_sent)
         chat.passages_found.connect(self._passages_found)
-        chat.taken_up.connect(self._taken_up)
+        chat.model_replaced.connect(self._save_model)
         chat.reasoning_known.connect(self._reasoning_known)
         chat.round_begun.connect(self._round_begun)
         chat.round_ended.connect(self._ended)
@@ -410,8 +410,8 @@ class HistoryController(QObject):
         chat.calls.is_stored = lambda: not self.journal.is_waiting
         chat.calls.is_requested = self._is_requested
         chat.calls.taken.connect(self._merge_shown)
-        chat.taken_back.connect(self._taken_back)
-        chat.moved.connect(self._save_leaf)
+        chat.turn_removed.connect(self._save_removal)
+        chat.path_changed.connect(self._save_leaf)
         chat.state.conversation_changed.connect(self._show_conversation)
         chat.state.collections_changed.connect(self._collections_changed)
         sidebar.opened.connect(self.open)

@@ -48,8 +48,8 @@ class Answer:
     Attributes:
         rounds: Its rounds, oldest first; at least one.
         settings: Generation settings.
-        given: The text of the last round to continue; None for a new one.
-        keep_tokens: Number of its tokens to keep; None for all.
+        given: Beginning of the last round, which is continued; None to begin with nothing.
+        keep_tokens: Number of tokens of `given` to keep; None for all.
         model: Display name of the model.
         model_key: Folder or id of the model.
         is_running: Whether it is being generated.
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def total(self) -> GenerationDone | None:
-        """`done` with steps, tokens and seconds of all rounds; the first token is the first's."""
+        """`done` with steps, tokens and seconds summed over all rounds."""
         ends = [one.done for one in self.rounds if one.done is not None]
         if self.done is None or len(ends) == 1:
             return self.done
@@ -216,7 +216,7 @@ class Conversation:
     Attributes:
         session_id: Id of the conversation and of its session in the engine.
         turns: Turns of the shown path, oldest first.
-        collections: Ids of the collections of documents that it has itself.
+        collections: Ids of its collections of documents, without those of its folder.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class Conversation:
         answer.given, answer.keep_tokens, answer.is_running = None, None, True
         return answer.last
 
-    def take_back(self, turn: Turn) -> None:
+    def remove_last_round(self, turn: Turn) -> None:
         """Remove the last round of a turn's answer, which has no text.
 
         If it has no other round, or another answer has them, too, the answer is removed, and its
@@ -369,7 +369,7 @@ class Conversation:
                     return True
         return False
 
-    def grow(self, prompts: Iterable[Prompt], leaf_id: str = "") -> None:
+    def restore(self, prompts: Iterable[Prompt], leaf_id: str = "") -> None:
         """Add the prompts of a stored conversation, parents first, and show the path to a leaf."""
         self._prompts.extend(prompt for prompt in prompts if prompt.answers)
         self.turns = self._path_to(leaf_id)

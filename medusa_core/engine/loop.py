@@ -85,7 +85,8 @@ def propose(sequence: DecodingSequence) -> Proposal:
 def accept(sequence: DecodingSequence, proposal: Proposal, output: Output) -> Step:
     """Let the rule choose a path of the verified tree, and commit its rows.
 
-    The rule gets the tree's logits only, so that riders are never accepted.
+    The rule gets the tree's logits only, so that riders, rows that a drafter adds for itself
+    (lookahead's window), are never accepted.
     """
     started = time.perf_counter()
     num_nodes = proposal.tree.shape.num_nodes

@@ -1,4 +1,4 @@
-"""Runs the tool calls of a round, as far as the user approves; shared by window and terminal.
+"""Run the tool calls of a round that the user approves; shared by window and terminal.
 
 Each call goes from `requested` to `approved`, `running`, `done` or `failed`, and each state is
 stored before the next one begins. So a killed program neither loses a call nor repeats it.
@@ -122,10 +122,10 @@ class CallLoop:
                 calls that an earlier session left: those never run by themselves.
         """
         self._asks_next = asks_first
-        self._go_through()
+        self._run_next_calls()
 
-    def _go_through(self) -> None:
-        """Run or ask about the next calls, up to the first that takes time."""
+    def _run_next_calls(self) -> None:
+        """Run or ask about calls from the current one on, up to the first to wait for."""
         calls = self._round.calls
         while not self.is_ended and self._place < len(calls):
             if calls[self._place].state is CallState.REQUESTED:
@@ -160,7 +160,7 @@ class CallLoop:
         if arguments is None:
             arguments = call.call.arguments
         elif arguments != call.call.arguments:
-            self._set(replace(call, call=call.call._replace(arguments=arguments)))
+            self._replace_call(replace(call, call=call.call._replace(arguments=arguments)))
         tool = self.tool(self._place)
         assert tool is not None  # nobody is asked about others
         try:
@@ -170,7 +170,7 @@ class CallLoop:
         except ToolError as error:
             self._host.warn(error)
         self._run(tool, approval)
-        self._go_on()
+        self._advance()
 
     def deny(self) -> None:
         """Deny the waiting call, which doesn't run; the model reads that it was denied."""
@@ -178,7 +178,7 @@ class CallLoop:
             return
         self.waiting = None
         self._store(replace(self._call, state=CallState.DENIED))
-        self._go_on()
+        self._advance()
 
     def stop(self) -> None:
         """End the answer: a waiting call stays requested, a running one is interrupted."""
@@ -201,7 +201,7 @@ class CallLoop:
         if tool is None:
             known = ", ".join(self._tools) or "none"
             self._fail(f"The call was not run: there is no tool {call.name!r}. Tools: {known}.")
-        elif (same := self._answered(call)) is not None:
+        elif (same := self._earlier_call(call)) is not None:
             result = None if same.result is None else repeated_result(same.result)
             self._store(replace(self._call, state=same.state, result=result))
         elif problem := arguments_problem(call.arguments, tool.tool.parameters):
@@ -216,7 +216,7 @@ class CallLoop:
             else:
                 self._run(tool, approval)
 
-    def _answered(self, call: ToolCall) -> RoundCall | None:
+    def _earlier_call(self, call: ToolCall) -> RoundCall | None:
         """Return the same call of this round or the one before, if it was answered or denied."""
         others = (*self._before, *self._round.calls[: self._place])
         ended = (CallState.DONE, CallState.FAILED, CallState.DENIED)
@@ -243,25 +243,25 @@ class CallLoop:
         self._running = None
         state = CallState.FAILED if result.is_error else CallState.DONE
         self._store(replace(self._call, state=state, result=result))
-        self._go_on()
+        self._advance()
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         if self._running is None and not self.is_ended:
             self._place += 1
-            self._go_through()
+            self._run_next_calls()
 
     def _fail(self, text: str) -> None:
         """End a call without running it; `text` tells the model why."""
         result = text_result(text, is_error=True)
         self._store(replace(self._call, state=CallState.FAILED, result=result))
 
-    def _set(self, call: RoundCall) -> None:
+    def _replace_call(self, call: RoundCall) -> None:
         calls = list(self._round.calls)
         calls[self._place] = call
         self._round.calls = tuple(calls)
 
     def _store(self, call: RoundCall) -> bool:
-        self._set(call)
+        self._replace_call(call)
         return self._host.save(self._place, call)
 
     def _end(self, *, goes_on: bool) -> None:

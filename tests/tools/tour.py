@@ -121,7 +121,7 @@ def _written() -> Conversation:
     conversation = Conversation()
     content = AnswerText.stored(WRITTEN)
     answer = Answer([Round("answer", content)], GenerateSettings(), model="A larger model")
-    conversation.grow([Prompt("prompt", "", as_content("اكتب لي عن النهر ثم مثالا"), [answer])])
+    conversation.restore([Prompt("prompt", "", as_content("اكتب لي عن النهر ثم مثالا"), [answer])])
     return conversation
 
 

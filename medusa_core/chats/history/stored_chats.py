@@ -29,7 +29,7 @@ def open_conversation(history: History, conversation_id: str) -> Conversation:
     leaf_id = info.leaf_id or ""
     if leaf_id in prompts and prompts[leaf_id].answers:
         leaf_id = prompts[leaf_id].answers[-1].id
-    conversation.grow(prompts.values(), leaf_id)
+    conversation.restore(prompts.values(), leaf_id)
     return conversation
 
 

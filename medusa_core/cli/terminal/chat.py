@@ -303,5 +303,5 @@ class TerminalChat:
         self.last.steps, self.last.done = turn.answer.content.steps, turn.answer.done
         self._record.end_turn(turn)
         if not turn.answer.text and not turn.answer.last.calls:
-            self.conversation.take_back(turn)
+            self.conversation.remove_last_round(turn)
             self._record.move(self.conversation)

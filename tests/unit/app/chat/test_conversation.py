@@ -86,11 +86,11 @@ def test_a_branch_begins_after_an_earlier_answer_and_changes_no_other_turn() -> 
 def test_a_failed_question_leaves_no_turn() -> None:
     talk = counted()
     kept = talk.ask("one", PLAIN)
-    talk.take_back(talk.retry(PLAIN))
+    talk.remove_last_round(talk.retry(PLAIN))
     assert talk.turns == [kept]
-    talk.take_back(talk.ask("two", PLAIN))
+    talk.remove_last_round(talk.ask("two", PLAIN))
     assert talk.turns == [kept]
-    talk.take_back(talk.edit(0, "other", PLAIN))
+    talk.remove_last_round(talk.edit(0, "other", PLAIN))
     assert talk.turns == [kept]
 
 
@@ -102,10 +102,10 @@ def test_a_stored_conversation_opens_at_its_last_path() -> None:
     talk.edit(1, "deux", PLAIN).answer.content.finish("à deux")
     prompts = (*talk.prompt_versions(0), *talk.prompt_versions(1))
     opened = counted()
-    opened.grow(prompts, leaf)
+    opened.restore(prompts, leaf)
     assert [turn.prompt.text for turn in opened.turns] == ["one", "two"]
     unknown = counted()
-    unknown.grow(prompts, "gone")
+    unknown.restore(prompts, "gone")
     assert [turn.prompt.text for turn in unknown.turns] == ["one", "deux"]
 
 

@@ -164,7 +164,7 @@ def test_a_later_round_that_failed_leaves_the_earlier_ones(history: History) -> 
     assert talk.next_round(turn) is turn.answer.last
     history.begin_answer(stored_answer(talk, turn))
     turn.answer.end()
-    talk.take_back(turn)
+    talk.remove_last_round(turn)
     history.finish_answer(turn.answer.id, "", None, state_of(turn.answer))
     history.set_leaf("tea", talk.leaf_id)
     assert talk.turns[0].answer is talk.turns[0].prompt.answers[0]
@@ -188,7 +188,7 @@ def test_a_round_that_begins_after_a_following_prompt_makes_another_answer() -> 
 
     assert talk.turns == [turn], "the following prompt belongs to the other answer"
     turn.answer.end()
-    talk.take_back(turn)
+    talk.remove_last_round(turn)
     assert turn.prompt.answers == [first]
     assert [one.prompt.text for one in talk.turns] == ["Time?", "Never mind"]
 
@@ -199,7 +199,7 @@ def test_a_rerolled_last_round_that_failed_leaves_no_answer_without_it(history: 
     old = talk.turns[0].answer
     turn = talk.reroll(0, GenerateSettings())
     turn.answer.end()
-    talk.take_back(turn)
+    talk.remove_last_round(turn)
     assert turn.prompt.answers == [old]
     assert [one.answer for one in talk.turns] == [old]
     history.close()
