@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 def result_of(raw: CallToolResult, duration_s: float) -> ToolResult:
     """Return a result; images, sounds and files are named, since the model reads text alone."""
     texts = [_text_of(block) for block in raw.content]
-    if not texts and raw.structured_content is not None:
-        texts = [json.dumps(raw.structured_content, ensure_ascii=False)]
+    # Servers repeat structured content as text for clients that know no other.
+    has_text = any(block.type == "text" for block in raw.content)
+    if raw.structured_content is not None and not has_text:
+        texts.append(json.dumps(raw.structured_content, ensure_ascii=False))
     text = "\n".join(texts) or "The tool returned nothing."
     return text_result(text, is_error=raw.is_error, duration_s=duration_s)
 
@@ -29,13 +31,13 @@ def _text_of(block: ContentBlock) -> str:
         case types.TextContent(text=text):
             return text
         case types.ImageContent(mime_type=kind, data=data):
-            return _note("image", kind, data)
+            return _note("an image", kind, data)
         case types.AudioContent(mime_type=kind, data=data):
-            return _note("sound", kind, data)
+            return _note("a sound", kind, data)
         case types.EmbeddedResource(resource=types.TextResourceContents(text=text)):
             return text
         case types.EmbeddedResource(resource=types.BlobResourceContents(blob=data, mime_type=kind)):
-            return _note("file", kind or "unknown kind", data)
+            return _note("a file", kind or "unknown kind", data)
         case types.ResourceLink(name=name, uri=uri):
             return f"[The tool names a resource that wasn't read: {name} {uri}]"
     return "[The tool returned a part of an unknown kind.]"
@@ -44,4 +46,4 @@ def _text_of(block: ContentBlock) -> str:
 def _note(what: str, kind: str, base64: str) -> str:
     """Describe content that the model can't read, such as an image, for the model."""
     size = len(base64) * 3 // 4
-    return f"[The tool returned a {what} that you can't see: {kind[:100]}, {size:,} bytes]"
+    return f"[The tool returned {what} that you can't see: {kind[:100]}, {size:,} bytes]"

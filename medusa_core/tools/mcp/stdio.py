@@ -7,13 +7,14 @@ even if this program is killed.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -305,9 +306,13 @@ def _parse(line: bytes) -> SessionMessage | None:
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
 
-    try:
+    with suppress(ValidationError):
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValidationError:
+    try:  # JavaScript writes half of a surrogate pair where it cuts a text within a symbol
+        message = json.loads(line.decode("utf-8", "replace"))
+        text = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except (ValueError, RecursionError):
         return None
 
 

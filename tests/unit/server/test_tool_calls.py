@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -283,6 +284,20 @@ def test_python_code_beyond_a_call_is_text() -> None:
     others = ("weather(1)", "weather(**a)", "weather(city=open('x'))", "rm()", "1")
     for text in (*others, "weather(city={1})"):
         assert (text, python_calls(text, NAMES)) == (text, [])
+
+
+def test_names_that_python_does_not_allow_are_called() -> None:
+    calls = (
+        "get-time(from=\"a, to='b'\", max-results=3, class={'in': [1, true]})",
+        "name_0(is='(x=')",
+    )
+    assert python_calls(f"[{', '.join(calls)}]", ["get-time", "name_0"]) == [
+        ("get-time", '{"from": "a, to=\'b\'", "max-results": 3, "class": {"in": [1, true]}}'),
+        ("name_0", '{"is": "(x="}'),
+    ]
+    begin = time.process_time()
+    assert python_calls("f(a=" + '\\"' * 30_000, ["f"]) == []
+    assert time.process_time() - begin < 2  # quadratic: a minute
 
 
 AUTO = ToolChoice()

@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -64,7 +65,7 @@ def test_tools_of_all_pages_are_called(tmp_path: Path, monkeypatch: pytest.Monke
         assert "HF_TOKEN" not in told["env"]
         assert Path(told["cwd"]) == tmp_path
         picture = result_of(toolbox, offered(toolbox, "tea/picture"), text="Look:")
-        assert picture.text.startswith("Look:\n[The tool returned a image that you can't see: ")
+        assert picture.text.startswith("Look:\n[The tool returned an image that you can't see: ")
         assert len(picture.content) == 1
         long = result_of(toolbox, offered(toolbox, "tea/long"))
         assert MOST_RESULT_BYTES <= len(long.text.encode()) < MOST_RESULT_BYTES + 200
@@ -79,6 +80,30 @@ def test_tools_of_all_pages_are_called(tmp_path: Path, monkeypatch: pytest.Monke
             toolbox.run(echo, arguments, results.put)
             assert results.get(timeout=WAIT_S).is_error
         assert result_of(toolbox, echo, text="still here").text == "still here"
+
+
+def test_half_a_symbol_in_a_result_is_replaced() -> None:
+    from medusa_core.tools.mcp.stdio import _parse
+
+    message = _parse(b'{"jsonrpc": "2.0", "id": 3, "result": {"content": [{"text": "a\\ud83d"}]}}')
+    assert message is not None
+    raw: dict[str, Any] = message.message.model_dump()
+    assert raw["result"]["content"][0]["text"] == "a?"
+    assert _parse(b"Listening on port 3000") is None
+    assert _parse(b"[" * 100_000) is None
+
+
+def test_structured_content_is_read_unless_a_text_repeats_it() -> None:
+    from mcp import types
+
+    from medusa_core.tools.mcp.answers import result_of as result_of_answer
+
+    picture = types.ImageContent(type="image", data="AAAA", mime_type="image/png")
+    text = types.TextContent(type="text", text="width 3")
+    raw = types.CallToolResult(content=[picture], structured_content={"width": 3})
+    assert result_of_answer(raw, 0).text.endswith('bytes]\n{"width": 3}')
+    raw = types.CallToolResult(content=[picture, text], structured_content={"width": 3})
+    assert result_of_answer(raw, 0).text.endswith("bytes]\nwidth 3")
 
 
 def test_a_call_ends_by_time_or_by_the_user(tmp_path: Path) -> None:
