@@ -94,6 +94,7 @@ class HelpDialog(QDialog):
         bar = self.text.verticalScrollBar()
         place = bar.value()
         self._show_page(self.pages.currentItem())
+        self.text.document().pageCount()  # lays all of it out; else the range of the bar shrinks
         bar.setValue(place)
 
     def _follow(self, url: QUrl) -> None:
