@@ -3,6 +3,7 @@
 import json
 import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ def program(name: str, *behaviours: str, env: dict[str, str] | None = None) -> T
 
 @contextmanager
 def opened(folder: Path, *servers: ToolServer, limits: Limits = QUICK) -> Iterator[Toolbox]:
-    """A toolbox with servers, closed at the end."""
+    """A toolbox with servers, closed at the end; `close` itself waits no longer than a window."""
     folder.mkdir(exist_ok=True)
     toolbox = Toolbox(folder, limits)
     try:
@@ -45,6 +46,9 @@ def opened(folder: Path, *servers: ToolServer, limits: Limits = QUICK) -> Iterat
         yield toolbox
     finally:
         toolbox.close()
+        for thread in threading.enumerate():
+            if thread.name == "tool servers":
+                thread.join(WAIT_S)
 
 
 def until(toolbox: Toolbox, holds: Callable[[], Any]) -> None:
