@@ -137,7 +137,7 @@ class ConversationView(QScrollArea):
         self.ensureVisible(at.x(), at.y(), 0, min(margin, self.viewport().height() // 3))
 
     def scroll_pages(self, num_pages: int) -> None:
-        """Scroll by so many pages, down if positive."""
+        """Scroll by a number of pages, down if positive."""
         bar = self.verticalScrollBar()
         bar.setValue(bar.value() + num_pages * bar.pageStep())
 

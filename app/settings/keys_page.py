@@ -71,7 +71,7 @@ class KeysPage(QWidget):
         self.grid.addWidget(note, row + 1, 1)
 
     def end(self) -> None:
-        """Keep the rows together at the top."""
+        """Add stretch below the rows, which keeps them at the top."""
         self.grid.setRowStretch(self.grid.rowCount(), 1)
 
     def _choose(self, name: str, value: Any) -> None:

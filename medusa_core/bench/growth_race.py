@@ -280,7 +280,7 @@ def growth_markdown(race: GrowthRace) -> str:
     lines += ["", "Tokens per step · times plain decoding, by the most rows of a step."]
     lines += [f"{line.drafter}: {line.why}" for line in race.lines if line.why]
     lines.append(
-        f"{race.model}, {race.num_prompts} questions; plain decoding {race.plain_tokens_per_s:.1f} "
+        f"{race.model}, prompts: {race.num_prompts}; plain decoding {race.plain_tokens_per_s:.1f} "
         f"tokens/s. A step takes, by rows, times one of one row: {times}."
     )
     return "\n".join(lines) + "\n"

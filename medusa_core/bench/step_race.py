@@ -137,7 +137,7 @@ class OwnSteps:
 
     @torch.inference_mode()
     def step_s(self, rows: int) -> float:
-        """Return the seconds of a step of so many rows."""
+        """Return the seconds of a step, by its number of rows."""
         runner = self._target.runner
         started = time.perf_counter()
         runner.logits(runner.verify(PlacedTree(self._trees[rows], self._kv)))
@@ -156,7 +156,7 @@ class _LlamaCppSteps:
         return self._seconds(range(1, 1 + LENGTH))
 
     def step_s(self, rows: int) -> float:
-        """Return the seconds of a step of so many rows."""
+        """Return the seconds of a step, by its number of rows."""
         self._model.forget(LENGTH)
         return self._seconds(range(1, 1 + rows), all_scores=True)
 

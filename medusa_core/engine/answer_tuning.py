@@ -13,7 +13,7 @@ from medusa_core.speculation.tuning.row_policy import RowPolicy
 from medusa_core.speculation.tuning.step_costs import PassMix
 from medusa_core.speculation.tuning.step_outcome import StepOutcome
 
-UPDATE_STEPS = 8  # the costs of drafts are updated after so many steps
+UPDATE_STEPS = 8  # interval at which the costs of drafts are updated
 
 
 class AnswerTuning:

@@ -100,7 +100,7 @@ class Session:
 
         Args:
             other: A conversation of the same target.
-            num_tokens: Result of `other.num_reusable`; there is room for so many rows.
+            num_tokens: Result of `other.num_reusable`; the cache has room for these rows.
         """
         self.kv.copy_prefix(other.kv, num_tokens)
         self.token_ids[:] = other.token_ids[:num_tokens]

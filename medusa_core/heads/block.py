@@ -200,8 +200,7 @@ class BlockHead(CachedHeads):
             position: Position of that token.
             kv: Rows of all tokens before it, with room for the block.
             num_levels: Tokens to draft, at most `num_drafts`.
-            first_columns: Compute the logits of so many first columns only, a multiple of 32; 0 for
-                all.
+            first_columns: Number of first logits to compute, a multiple of 32; 0 for all.
         """
         assert isinstance(kv, TensorCache)
         first = self._settings.first_place

@@ -121,7 +121,7 @@ class ChainedHead(CachedHeads):
 
         Args:
             states: [n, hidden]
-            first_columns: Compute so many first columns only, a multiple of 32; 0 for all.
+            first_columns: Number of first columns to compute, a multiple of 32; 0 for all.
 
         Returns:
             [n, columns], float32 or better

@@ -93,7 +93,7 @@ class MarkovHead:
 
         Args:
             vectors: W1 of the tokens before. [n, rank]
-            num_columns: Compute so many first columns only; 0 for all.
+            num_columns: Number of first columns to compute; 0 for all.
 
         Returns:
             [n, columns]

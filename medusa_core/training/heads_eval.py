@@ -153,7 +153,7 @@ def evaluate_heads(
         prompts: Prompts, of which the first turns are used.
         max_new_tokens: Length of the answers.
         on_prompt: Called with the number of finished prompts, and the total.
-        most_s: No further prompt is started after so many seconds.
+        most_s: Seconds after which no further prompt is started.
 
     Raises:
         RequestError: The target has no heads.

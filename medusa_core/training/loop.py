@@ -30,7 +30,7 @@ class LoopOptions:
         checkpoint: Checkpoint file.
         num_steps: Total steps.
         tokens_per_step: Tokens per step, for progress lines.
-        slice_s: Stop with a checkpoint after so many seconds; None to run to the end.
+        slice_s: Seconds after which to stop with a checkpoint; None to run to the end.
     """
 
     checkpoint: Path

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 MOST_MIXED = 32  # ranks of followers; a table keeps four
 ANSWERS_FILE = "answers.jsonl"
 _SEED = 0  # of the order of bundled prompts
-_HELD_OUT_EACH = 20  # every so many-th text is held out
+_HELD_OUT_EACH = 20  # one text of this many is held out
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def count_texts(
     Args:
         model_dir: Folder or GGUF file of the model.
         recipe: Settings of the table.
-        most_tokens: Stop reading after so many tokens.
+        most_tokens: Number of tokens after which reading stops.
 
     Raises:
         ModelError: The model can't be read.

@@ -28,7 +28,7 @@ from medusa_core.training.trainee import Trainee
 
 _HELD_OUT_BYTES = 1 << 32  # 4 GiB: all held-out states
 _MOST_HELD_OUT = 6000  # tokens of held-out answers
-_HELD_OUT_EACH = 20  # every so many-th question is held out
+_HELD_OUT_EACH = 20  # one question of this many is held out
 _RECORDED_BYTES = 512 << 20  # recorded states in memory until the end of a slice
 _DEFAULT_ANSWERS = 4000
 _SYNC_S = 5.0

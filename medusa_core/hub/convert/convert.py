@@ -46,8 +46,8 @@ class ConversionLimits:
         time_s: Longest time without progress.
         memory_bytes: Memory of the process beyond three times its largest file.
         floor_bytes: Bytes that stay free on the disk.
-        most_growth: The result may be so many times as large: tensors that share memory in a
-            pickle are written each for itself.
+        most_growth: Largest size of the result over that of the source, since tensors that share
+            memory in a pickle are written separately.
     """
 
     time_s: float = 300.0

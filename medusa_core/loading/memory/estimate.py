@@ -33,7 +33,7 @@ class ReadRate(NamedTuple):
     """How fast a device reads weights in a format.
 
     Attributes:
-        rates: Bytes per second while so many rows are computed, by rising row counts.
+        rates: Pairs of a row count, rising, and the bytes per second while that many are computed.
     """
 
     rates: tuple[tuple[int, float], ...]

@@ -157,7 +157,7 @@ def default_plan(plan_for: Callable[[int], MemoryPlan], config: ModelConfig) -> 
     the memory that weights leave free; 8,192 tokens may take more.
 
     Args:
-        plan_for: Plans a context of so many tokens.
+        plan_for: Plans a context, given its length in tokens.
         config: Configuration of the target.
     """
     for tokens in _LONG_CONTEXTS:

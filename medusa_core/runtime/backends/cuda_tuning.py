@@ -1,6 +1,6 @@
 """Launches of a model's kernels, chosen by their times on its card when it is loaded.
 
-Products are measured over so many layers of a shape that their weights exceed the card's L2 cache,
+Products are measured over enough layers of a shape that their weights exceed the card's L2 cache,
 as in a step, for one row and for a tree; attention over a long conversation.
 """
 

@@ -16,7 +16,7 @@ from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.tuning.acceptance_ratios import AcceptanceRatios
 from medusa_core.speculation.tuning.step_outcome import AnswerKind, StepOutcome, temperature_of
 
-_PRIOR_WEIGHT = 60.0  # a prior counts as much as so many observations
+_PRIOR_WEIGHT = 60.0  # observations that a prior counts for
 _MAX_SEEN = 4000.0  # beyond, older observations fade
 _PRIOR_STEPS = 20.0
 _FADING = 0.99
