@@ -580,8 +580,8 @@ FAULTS = (
     Fault(
         "stale-forecast",
         "app/models/load_estimate.py",
-        "                if question is self._question:\n                    self._on_result",
-        "                if question:\n                    self._on_result",
+        "                if query is self._query:\n                    self._on_result",
+        "                if query:\n                    self._on_result",
         "the library shows the forecast of a model that was selected before",
         ("test_load_estimate.py",),
     ),

@@ -377,7 +377,7 @@ def test_documents_of_an_unmounted_drive_are_kept(
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", scandir)
         update_and_keep()
-    assert len(collections.search([collection_id], "owls").passages) == 1
+    assert len(collections.search([collection_id], "owls")) == 1
     folder.rename(tmp_path / "unmounted")
     update_and_keep()
     shown = states(collections, collection_id)
