@@ -1,15 +1,16 @@
-"""What troubleshooting quotes is what the program says."""
+"""Messages and commands that the documents quote are those of the program."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-from docs.pages import ROOT
+from docs.pages import ROOT, site_files
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
 ROW = re.compile(r"^\| (?!message )(?P<message>[^|]+) \|[^|]+\|$", re.MULTILINE)
 MESSAGES = [row["message"].strip() for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))]
+LABEL = re.compile(r"(?<!\*)\*([A-Z][\w ]+…)\*")
 JOINED = re.compile(r"\"\s*\n\s*f?\"")
 FIELD = re.compile(r"\{[^{}\n]*\}")
 
@@ -29,3 +30,15 @@ def test_the_troubleshooting_page_lists_messages() -> None:
 
 def test_quoted_messages_are_those_of_the_program() -> None:
     assert [message for message in MESSAGES if message not in all_texts()] == []
+
+
+def test_commands_that_open_a_dialog_are_named_as_in_the_window() -> None:
+    written = {
+        label
+        for page in site_files()
+        if page.endswith(".md")
+        for label in LABEL.findall((ROOT / page).read_text("utf-8"))
+    }
+    assert len(written) >= 10
+    texts = all_texts().replace("&", "")
+    assert [label for label in written if label not in texts] == []
