@@ -41,4 +41,6 @@ def test_commands_that_open_a_dialog_are_named_as_in_the_window() -> None:
     }
     assert len(written) >= 10
     texts = all_texts().replace("&", "")
-    assert [label for label in written if label not in texts] == []
+    # The menu adds the ellipsis to titles of pages.
+    named = {label for label in written if label in texts or f'"{label[:-1]}"' in texts}
+    assert written - named == set()
