@@ -11,7 +11,9 @@ _INTRODUCTION = "Passages from documents:"
 # After the question rather than in the system prompt: small models follow the nearest instruction,
 # and the cached beginning of conversations stays the same. Before the question, Qwen2.5 1.5B cited
 # in one answer of three, after it in most; without “Question:” it cited in fewer, and it copies a
-# whole sentence that is given as an example.
+# whole sentence that is given as an example. “End every sentence of your answer with the number …”
+# and a list of all numbers helped on Python's FAQ (cited in 15 of 18 answers instead of 11), but
+# not on the FAQs of other programs (16 of 20 instead of 19).
 _INSTRUCTION = (
     "Answer in full sentences, from the passages above. Cite the passage of each sentence by its"
     " number in square brackets, as in [{}]. If they don't say it, say so."
