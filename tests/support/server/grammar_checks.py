@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+from llguidance import LLTokenizer, TokenizerWrapper
+
+from medusa_core.models.text.grammar_limits import build_matcher
 
 _MARKS = ("[TOOL_CALLS]", "[ARGS]", "<tool_call>", "</tool_call>", "<|python_tag|>", "</think>")
 _REASONING = (
@@ -59,7 +61,6 @@ def token_ids_of(text: str, mark_ids: dict[str, int]) -> list[int]:
 
 def matches(grammar: str, text: str, mark_ids: dict[str, int] | None = None) -> bool:
     """Return whether a text is a complete answer."""
-    matcher = LLMatcher(_tokenizer(), grammar, log_level=0)
-    assert not matcher.is_error(), matcher.get_error()
+    matcher = build_matcher(_tokenizer(), grammar)
     token_ids = token_ids_of(text, mark_ids or {})
     return matcher.consume_tokens(token_ids) and matcher.is_accepting()

@@ -506,6 +506,26 @@ def test_strings_match_their_schemas_in_every_format(name: str) -> None:
         assert not matches(made, call(name, json.dumps(bad)), marks), bad
 
 
+CHOICES = {"kind": {"enum": [f"kind {number}" for number in range(1500)]}}
+CHOICE_TOOL = json.dumps(
+    {
+        "name": "weather",
+        "description": "",
+        "parameters": {"type": "object", "properties": CHOICES},
+    }
+)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - UNWRITTEN.keys()))
+def test_one_of_very_many_texts_is_chosen_in_every_format(name: str) -> None:
+    marks = marks_of(name)
+    rules = (FORMATS[name], (CHOICE_TOOL,), REQUIRED, "", ReasoningState.NONE, marks)
+    made = answer_grammar(AnswerRules(*rules))
+    for number in (1, 1499):
+        assert matches(made, call(name, json.dumps({"kind": f"kind {number}"})), marks)
+    assert not matches(made, call(name, '{"kind": "kind 1500"}'), marks)
+
+
 PATTERNS = {
     "^a|b$": (("ax", "xb"), ("xa", "bx")),
     "^(?:a|b/c)+$": (("ab/ca",), ("ab",)),

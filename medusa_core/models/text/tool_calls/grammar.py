@@ -22,6 +22,7 @@ _PYTHON_TEXT = r"""PYTHON_TEXT: /'([^'\\\n]|\\.)*'/ | /"([^"\\\n]|\\.)*"/"""
 _ANY_KEY = "/[A-Za-z_][A-Za-z0-9_.-]{0,63}/"
 _SCALAR = {"type": ["number", "boolean", "null"]}
 _NO_TEXT = {"type": ["number", "boolean", "null", "array", "object"]}
+_MOST_ITEMS = 256  # choices as rules; more are one lexeme, as a row of the parser holds 2,000
 _MOST_LEVELS = 6  # of objects within objects that are checked
 _FENCE = r"```[a-z_]{0,16}\n\s{0,8}"  # around JSON in Markdown
 
@@ -315,8 +316,13 @@ class _Tags(_Chain):
         is_text = set(kinds) == {"string"}
         texts = _scalar_texts(schema, kinds, is_python=is_python)
         if texts:
-            written = (literal(text) or '""' for text in texts)
-            yield f"{rule}: ({' | '.join(written)}) {literal(after)}"
+            written = [literal(text) or '""' for text in texts]
+            choices = f"({' | '.join(written)})"
+            has_token = any(mark in text for mark in self.grammar.token_ids for text in texts)
+            if len(texts) > _MOST_ITEMS and not has_token:
+                yield f"{rule.upper()}: {choices}"
+                choices = rule.upper()
+            yield f"{rule}: {choices} {literal(after)}"
         elif is_python:
             strings = _python_strings(schema) if is_text else {}
             names = {mark: f"{rule}_{place}".upper() for place, mark in enumerate(strings)}
