@@ -111,6 +111,15 @@ def test_deeply_nested_arguments_are_not_indented(qtbot: QtBot, appearance: Appe
     assert len(card.text) < 2 * len(arguments)
 
 
+def test_a_long_title_does_not_widen_the_column(qtbot: QtBot, appearance: Appearance) -> None:
+    call = CALL._replace(name="a_function_with_a_long_name_" * 3)
+    failed = RoundCall(call, CallState.FAILED, result=ToolResult(as_content("No. " * 40)))
+    card = CallCard(failed, appearance)
+    qtbot.addWidget(card)
+    assert card.button.sizeHint().width() > 400
+    assert card.minimumSizeHint().width() < 200
+
+
 def test_words_are_found_in_all_rounds(qtbot: QtBot, appearance: Appearance) -> None:
     rounds = [first_round(), Round("r1", AnswerText.stored("I see the sea. See?"))]
     message = AnswerMessage(Answer(rounds, GenerateSettings()), appearance)
