@@ -1,5 +1,6 @@
 """MLPs and experts that the processor computes for a model on a card."""
 
+from collections.abc import Generator
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -143,7 +144,11 @@ def test_the_plan_counts_layers_moved_to_the_processor(name: str) -> None:
 
 
 def test_the_processor_computes_with_all_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_best", lambda *_: 2)
+    def two(*_: object) -> Generator[None, None, int]:
+        yield
+        return 2
+
+    monkeypatch.setattr(threads, "_best", two)
     with fake_cuda():
         there = on_card("mistral", "float32", cpu_layers=1)
         assert choose_threads(there, 2) == 2
