@@ -124,7 +124,7 @@ def test_nothing_is_proposed_beside_a_larger_model(
     assert window.proposal.card is None
 
 
-@pytest.mark.parametrize(("memory", "least", "most"), [(4, 0.7, 3), (8, 2, 4), (64, 2, 4)])
+@pytest.mark.parametrize(("memory", "least", "most"), [(4, 0.7, 4), (8, 2, 4), (64, 2, 4)])
 def test_without_a_card_a_fast_model_is_proposed(
     tmp_path: Path, memory: int, least: float, most: float
 ) -> None:
