@@ -65,10 +65,10 @@ class FlowLayout(QLayout):
         """Place the widgets; returns the height they need."""
         y = rect.y()
         for line in self._lines(rect.width()):
-            height = max(item.sizeHint().height() for item in line)
+            sizes = [_size_within(item, rect.width()) for item in line]
+            height = max(size.height() for size in sizes)
             x = rect.x()
-            for item in line:
-                size = item.sizeHint()
+            for item, size in zip(line, sizes, strict=True):
                 if move:
                     centred = y + (height - size.height()) // 2
                     item.setGeometry(QRect(QPoint(x, centred), size))
@@ -91,3 +91,11 @@ class FlowLayout(QLayout):
                 lines[-1].append(item)
                 used += self.spacing() + wanted
         return lines
+
+
+def _size_within(item: QLayoutItem, width: int) -> QSize:
+    """Return the size of an item; its text is wrapped if it is wider than the layout."""
+    size, width = item.sizeHint(), max(width, item.minimumSize().width())
+    if size.width() <= width or not item.hasHeightForWidth():
+        return size
+    return QSize(width, item.heightForWidth(width))

@@ -29,3 +29,8 @@ def with_visible_controls(text: str) -> str:
 def passed_on(text: str) -> str:
     """Return a text for other programs; a leading byte order mark is replaced."""
     return _REPLACEMENT + text[1:] if text[:1] in ("\ufeff", "\ufffe") else text
+
+
+def breakable(text: str) -> str:
+    """Return a text with an allowed line break after each dot, as of a long host name."""
+    return text.replace(".", ".\u200b")

@@ -12,6 +12,8 @@ from PySide6.QtWidgets import (
     QStylePainter,
 )
 
+from app.widgets.qt_text import breakable
+
 _FLAGS = Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
 _LEAST_CHARS = 12  # of a line
 _ANY_PX = 1 << 14
@@ -22,10 +24,12 @@ class WrappedButton(QPushButton):
 
     Args:
         text: The text.
+        align: Horizontal alignment of its lines.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft) -> None:
         super().__init__(text)
+        self._align = align
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -35,13 +39,15 @@ class WrappedButton(QPushButton):
 
     def heightForWidth(self, width: int) -> int:
         inside = self._inside(QRect(0, 0, width, _ANY_PX))
-        metrics = self.fontMetrics()
-        text = metrics.boundingRect(0, 0, inside.width(), _ANY_PX, int(_FLAGS), self.text())
-        return max(super().sizeHint().height(), text.height() + _ANY_PX - inside.height())
+        metrics, text = self.fontMetrics(), breakable(self.text())
+        text_height = metrics.boundingRect(
+            0, 0, inside.width(), _ANY_PX, int(_FLAGS), text
+        ).height()
+        return max(super().sizeHint().height(), text_height + _ANY_PX - inside.height())
 
     def minimumSizeHint(self) -> QSize:
         width = self.fontMetrics().averageCharWidth() * _LEAST_CHARS
-        return QSize(width, super().minimumSizeHint().height())
+        return QSize(min(width, self.sizeHint().width()), super().minimumSizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         option = QStyleOptionButton()
@@ -49,13 +55,13 @@ class WrappedButton(QPushButton):
         option.text = ""
         painter = QStylePainter(self)
         painter.drawControl(QStyle.ControlElement.CE_PushButton, option)
-        start = QStyle.visualAlignment(self.layoutDirection(), Qt.AlignmentFlag.AlignLeft)
+        align = QStyle.visualAlignment(self.layoutDirection(), self._align)
         painter.drawItemText(
             self._inside(self.rect()),
-            int(_FLAGS | start),
+            int(_FLAGS | align),
             self.palette(),
             self.isEnabled(),
-            self.text(),
+            breakable(self.text()),
             QPalette.ColorRole.ButtonText,
         )
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QTextOption
+from PySide6.QtGui import QMouseEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
     QPlainTextEdit,
-    QPushButton,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -23,6 +22,8 @@ from app.theme.appearance import Appearance
 from app.widgets.announce import announce
 from app.widgets.explain import explain
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.qt_text import breakable
+from app.widgets.wrapped_button import WrappedButton
 from medusa_core.api import visible_text
 from medusa_core.chats.rounds import Approval, RoundCall
 
@@ -171,7 +172,7 @@ class ApprovalForm(QFrame):
         tool, arguments = self.question.tool, self._arguments()
         problem = "" if tool is None else self._problem_with(tool, arguments)
         host = "" if tool is None or problem else tool.host(arguments or "{}")
-        self._host.setText(self.tr("Reaches {0}").format(host))
+        self._host.setText(self.tr("Reaches {0}").format(breakable(host)))
         self._host.setVisible(bool(host))
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
@@ -205,11 +206,14 @@ class ApprovalForm(QFrame):
         self.decided.emit(approval, self._arguments() or "")
 
 
-class _DecisionButton(QPushButton):
+class _DecisionButton(WrappedButton):
     """Button that ignores the second press of a double click.
 
     After a fast call the form of the next one has its buttons at the same place.
     """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, Qt.AlignmentFlag.AlignHCenter)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
@@ -238,6 +242,10 @@ class _ArgumentsEdit(QPlainTextEdit):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()  # lines are wrapped elsewhere, which changes the document's size silently
 
     def _fit(self) -> None:
         self.updateGeometry()
