@@ -161,7 +161,7 @@ if TYPE_CHECKING:
         with_home,
         without_home,
     )
-    from medusa_core.tools.approvals import Approvals
+    from medusa_core.tools.approvals import HOST_SEPARATOR, Approvals, approval_key
     from medusa_core.tools.arguments import arguments_problem, visible_text
     from medusa_core.tools.builtin_tool import BuiltinTool
     from medusa_core.tools.call_loop import MOST_ROUNDS, CallLoop

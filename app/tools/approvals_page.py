@@ -7,8 +7,10 @@ from PySide6.QtWidgets import QLabel, QListWidget, QPushButton, QVBoxLayout, QWi
 
 from app.i18n.engine_texts import error_text
 from app.tools.window_tools import WindowTools
+from app.tools.words import builtin_words
 from app.widgets.live_label import LiveLabel
 from app.widgets.qt_text import with_visible_controls
+from medusa_core.api import HOST_SEPARATOR, approval_key
 from medusa_core.errors import MedusaError
 
 
@@ -54,10 +56,23 @@ class ApprovalsPage(QWidget):
         self._keys = tuple(key for key, _ in listed)
         unnamed = self.tr("A call that an earlier version approved")
         self.labels.clear()
-        self.labels.addItems([with_visible_controls(label) or unnamed for _, label in listed])
+        self.labels.addItems([self._display_name(*pair) or unnamed for pair in listed])
         self.labels.setCurrentRow(min(row, len(listed) - 1))
         self._empty.setVisible(not listed)
         self._show_button()
+
+    def _display_name(self, key: str, label: str) -> str:
+        """Return the stored label of an approval, that of a built-in tool in the user's language.
+
+        Only the key tells a built-in tool from a server of the same name.
+        """
+        for status in self._tools.toolbox.builtins():
+            name, dot, host = label.partition(HOST_SEPARATOR)
+            tool = status.builtin.tool
+            if name == status.builtin.label and key == approval_key(None, tool, host):
+                label = f"{builtin_words(status.builtin)[0]}{dot}{host}"
+                break
+        return with_visible_controls(label)
 
     def _show_button(self) -> None:
         self.revoke_button.setEnabled(self.labels.currentRow() >= 0)

@@ -19,6 +19,7 @@ from medusa_core.tools.tool import Tool
 
 log = logging.getLogger(__name__)
 
+HOST_SEPARATOR = " · "  # between the tool and the host in the label of an approval
 _VERSION = 1
 FileVersion = tuple[int, int, int]
 

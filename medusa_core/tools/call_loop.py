@@ -22,7 +22,7 @@ from medusa_core.chats.rounds import (
 )
 from medusa_core.errors import ToolError
 from medusa_core.messages import ToolCall
-from medusa_core.tools.approvals import Approvals
+from medusa_core.tools.approvals import HOST_SEPARATOR, Approvals
 from medusa_core.tools.arguments import arguments_problem
 from medusa_core.tools.offered_tool import OfferedTool
 from medusa_core.tools.results import RunningCall, repeated_result, text_result
@@ -165,7 +165,7 @@ class CallLoop:
         assert tool is not None  # nobody is asked about others
         try:
             key, host = tool.approval_key(arguments), tool.host(arguments)
-            label = f"{tool.label} · {host}" if host else tool.label
+            label = f"{tool.label}{HOST_SEPARATOR}{host}" if host else tool.label
             self._toolbox.approvals.approve(key, approval, self._conversation_id, label)
         except ToolError as error:
             self._host.warn(error)

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat_settings.tool_choice import ToolChoice
 from app.theme.appearance import Appearance
-from app.tools import import_menu
+from app.tools import approvals_page, import_menu
 from app.tools.import_menu import KnownFile, known_files
 from app.tools.server_form import ServerForm
 from app.tools.switch_on_question import SwitchOnQuestion, described
@@ -26,6 +26,7 @@ from app.tools.window_tools import WindowTools
 from medusa_core.api import OfferedTool, ServerState, ServerStatus, Toolbox, ToolServer
 from medusa_core.chats.rounds import Approval
 from medusa_core.errors import MissingExtraError, ToolError
+from medusa_core.tools.approvals import approval_key
 from medusa_core.tools.tool import Tool
 
 TOOL = Tool("read", "Reads a file.", '{"type": "object"}')
@@ -389,6 +390,19 @@ def test_approvals_are_listed_and_revoked(dialog: ToolsDialog, toolbox: FakeTool
     assert toolbox.approvals.approval("k1", "soup") is Approval.NONE
     assert toolbox.approvals.approval("k2", "soup") is Approval.ALWAYS
     assert page.labels.count() == 1
+
+
+def test_approved_builtin_tools_have_their_translated_names(
+    dialog: ToolsDialog, toolbox: FakeToolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = next(one.builtin for one in toolbox.builtins() if one.builtin.name == "web_page")
+    key = approval_key(None, page.tool, "a.example")
+    toolbox.approvals.approve(key, Approval.ALWAYS, "tea", "Web page · a.example")
+    toolbox.approvals.approve("other", Approval.ALWAYS, "tea", "Web page · b.example")
+    monkeypatch.setattr(approvals_page, "builtin_words", lambda tool: (f"<{tool.name}>", ""))
+    dialog.approvals.refresh()
+    shown = [dialog.approvals.labels.item(row).text() for row in range(2)]
+    assert shown == ["<web_page> · a.example", "Web page · b.example"], "the latter is a server's"
 
 
 def test_line_ends_hide_nothing_of_what_is_started() -> None:
