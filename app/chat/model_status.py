@@ -41,7 +41,7 @@ class ModelStatusView(QObject):
             if status.failed is None:
                 page.errors.dismiss(ErrorTopic.MODEL)
             self._update_legend(status.loaded)
-        page.header.show_model(self._loaded_model.choice)
+        page.header.show_model(self._loaded_model.display_choice)
         page.header.show_status(status)
         page.empty.show_model(self._words(status))
         if status.loaded is not None:

@@ -24,6 +24,7 @@ class LoadedModel(QObject):
     Attributes:
         status: State of the selected model.
         choice: The loaded model, or the one being loaded.
+        opening: File or folder that is being opened to be loaded; None once any load is requested.
 
     Signals:
         changed: `status` has changed.
@@ -38,6 +39,7 @@ class LoadedModel(QObject):
         bridge: EngineBridge,
         choice: ModelChoice,
         *,
+        opening: Path | None = None,
         quantized_dir: Path | None = None,
         calibrations_dir: Path | None = None,
         datastore_dir: Path | None = None,
@@ -48,6 +50,7 @@ class LoadedModel(QObject):
         Args:
             bridge: Bridge to the engine.
             choice: The initial model.
+            opening: File or folder that is being opened to be loaded instead; or None.
             quantized_dir: Folder of cached quantized models; None caches none.
             calibrations_dir: Folder of measured step costs; None saves none.
             datastore_dir: Folder of the draft datastore; None for none.
@@ -55,6 +58,7 @@ class LoadedModel(QObject):
         """
         super().__init__()
         self._bridge = bridge
+        self.opening = opening
         self._state = ModelState(choice, quantized_dir, calibrations_dir, datastore_dir, make_id)
         self._load: Request | None = None
         self._idle = QTimer(self)
@@ -66,6 +70,12 @@ class LoadedModel(QObject):
     @property
     def choice(self) -> ModelChoice:
         return self._state.choice
+
+    @property
+    def display_choice(self) -> ModelChoice:
+        """The model to name to the user: the one being opened, or `choice`."""
+        opening = self.opening
+        return self.choice if opening is None else ModelChoice(opening.name, opening)
 
     @property
     def status(self) -> ModelStatus:
@@ -92,6 +102,7 @@ class LoadedModel(QObject):
 
     def load(self, choice: ModelChoice | None = None) -> None:
         """Load a model, or reload the selected one."""
+        self.opening = None
         command = self._state.load(choice)
         self.changed.emit()
         self._load = self._bridge.ask(command, self._on_events)

@@ -102,23 +102,20 @@ class Application:
         loaded_model: LoadedModel,
         appearance: Appearance,
         window: MainWindow,
-        model: Path | None = None,
     ) -> None:
         """Connect the objects.
 
         Args:
             bridge: Bridge to the engine.
-            loaded_model: State of the model, with the initial model selected.
+            loaded_model: State of the model; the one it is opening is loaded, else the initial one.
             appearance: Theme and zoom, which are applied.
             window: The main window, not shown yet.
-            model: Model to load instead of the initial one, if it can be opened.
         """
         self.bridge = bridge
         self.loaded_model = loaded_model
         self.appearance = appearance
         self.window = window
         self.first_paint = FirstPaint(window)
-        self._model = model
 
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
@@ -134,8 +131,8 @@ class Application:
 
     def _start_engine(self) -> None:
         self.bridge.start()
-        if self._model is not None:
-            self.window.models.load_file(self._model, self.loaded_model.load)
+        if (opening := self.loaded_model.opening) is not None:
+            self.window.models.load_file(opening, self.loaded_model.load)
         elif not self.loaded_model.is_wanted:  # a second start may have requested one already
             self.loaded_model.load()
         self.window.serve()
@@ -164,6 +161,7 @@ def build(options: Options) -> Application:
     loaded_model = LoadedModel(
         bridge,
         preferences.drafted_model,
+        opening=options.model,
         quantized_dir=quantized_models_dir(),
         calibrations_dir=calibrations_dir(),
         datastore_dir=None if options.is_fresh else where.learned,
@@ -180,7 +178,7 @@ def build(options: Options) -> Application:
         datastore_dir=None if options.is_fresh else where.learned,
         make_server=partial(_make_server, shared, settings),
     )
-    return Application(bridge, loaded_model, appearance, window, options.model)
+    return Application(bridge, loaded_model, appearance, window)
 
 
 def _make_server(

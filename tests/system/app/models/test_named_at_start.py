@@ -15,7 +15,7 @@ from app.theme.appearance import Appearance
 from app.window.application import EXIT_RESTART, Application, Options
 from app.window.main_window import MainWindow
 from medusa_core.api import Library, demo_model
-from medusa_core.loading.choice import demo_choice
+from medusa_core.loading.choice import DEMO_NAME, demo_choice
 from medusa_core.messages import LoadModel
 from tests.support.models.tiny import write_tiny
 from tests.support.window.driving import errors
@@ -39,7 +39,7 @@ def test_a_model_named_at_start_is_loaded_or_else_the_last_one(
         model = write_tiny(tmp_path / "tiny", SPEC)
     engine = FakeEngine()
     bridge = EngineBridge(engine.start)
-    loaded_model = LoadedModel(bridge, demo_choice())
+    loaded_model = LoadedModel(bridge, demo_choice(), opening=model)
     window = MainWindow(
         bridge,
         loaded_model,
@@ -48,7 +48,9 @@ def test_a_model_named_at_start_is_loaded_or_else_the_last_one(
         open_library=lambda: library,
     )
     qtbot.addWidget(window)
-    application = Application(bridge, loaded_model, appearance, window, model)
+    application = Application(bridge, loaded_model, appearance, window)
+    name = window.page.header.model_button
+    assert name.text() == model.name, "not the model of the last start"
 
     async def work() -> None:
         application.open()
@@ -58,6 +60,7 @@ def test_a_model_named_at_start_is_loaded_or_else_the_last_one(
     (load,) = engine.of_kind(LoadModel)
     assert isinstance(load, LoadModel)
     assert load.model_dir == (model if is_whole else demo_model()[0])
+    assert (DEMO_NAME in name.text()) is not is_whole, "what is loaded"
     assert len(errors(window)) == (0 if is_whole else 1)
     application.close()
 
