@@ -52,7 +52,7 @@ class Verdict:
         return f"{self.name:<16} {word}  {self.duration_s:6.1f} s  {self.closing_line}"
 
 
-# A process for each core, as far as memory goes; who is done takes tests from the others.
+# Processes by cores and memory (see tests/conftest.py); who is done takes tests from the others.
 _PARALLEL = ("-n", "auto", "--maxprocesses=8", "--dist=worksteal")
 
 

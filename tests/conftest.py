@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
+import psutil
 import pytest
 
 from medusa_core.system.garbage import collect_by
@@ -50,11 +51,21 @@ TESTS = Path(__file__).resolve().parent
 OUR_LOGGERS = ("app", "medusa_core")
 THREAD_GRACE_S = 60.0
 MISSING = "real model missing: "  # as tests say it that are skipped for that
-WHOLE_EVERY = 100  # tests between two collections of everything
+WHOLE_EVERY = 400  # tests between two collections of everything, which take half a second
+WORKER_BYTES = 3 << 30  # of memory at the end of a run of everything
 
 
 tests_done = count(1)
-freeze, unfreeze = gc.freeze, gc.unfreeze  # which tests don't reach
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist is left out with -p no:xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes for `-n auto`, as far as memory goes.
+
+    It is one more than there are cores, since tests wait a fifth of their time.
+    """
+    fitting = psutil.virtual_memory().total // WORKER_BYTES
+    return max(1, min((os.cpu_count() or 1) + 1, fitting))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -74,9 +85,7 @@ def collect_outside_of_windows() -> bool:
     has_windows = qt is not None and qt.QCoreApplication.instance() is not None
     may_collect = threading.current_thread() is threading.main_thread() or not has_windows
     if may_collect:
-        unfreeze()  # the engine looks whether a model was freed, which may be an older one
         gc.collect()
-        freeze()
     return may_collect
 
 
@@ -94,16 +103,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect what a test has left.
-
-    What is alive after a collection of everything mostly lives as long as the run: windows leave
-    wrappers, which would let every later collection take up to a second.
-    """
-    if next(tests_done) % WHOLE_EVERY:
-        gc.collect(1)
-    else:
-        gc.collect()
-        freeze()
+    """Collect what a test has left."""
+    gc.collect(1 if next(tests_done) % WHOLE_EVERY else 2)
 
 
 @pytest.fixture(autouse=True)
