@@ -57,7 +57,9 @@ class EmptyState(QWidget):
         column.addWidget(self._title)
         column.addWidget(self._text)
         column.addLayout(self._grid)
-        self._models_button = QPushButton(self.tr("See which larger models fit this computer…"))
+        self._models_button = WrappedButton(
+            self.tr("See which larger models fit this computer…"), Qt.AlignmentFlag.AlignHCenter
+        )
         self._models_button.setProperty("class", "action")
         self._models_button.setFlat(True)
         self._models_button.clicked.connect(self.models_requested)

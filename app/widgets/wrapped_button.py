@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 from app.widgets.qt_text import breakable
 
 _FLAGS = Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
-_LEAST_CHARS = 12  # of a line
+_LEAST_CHARS = 10  # of a line
 _ANY_PX = 1 << 14
 
 

@@ -8395,7 +8395,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>The default folder</source>
-        <translation>Der Standardordner</translation>
+        <translation>Standard</translation>
     </message>
     <message>
         <source>Default</source>
