@@ -3051,7 +3051,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Conversations folder</source>
-        <translation>Ordner der Unterhaltungen</translation>
+        <translation>Ordner der Gespräche</translation>
     </message>
     <message>
         <source>Device</source>
@@ -3059,7 +3059,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Disk for conversations</source>
-        <translation>Datenträger der Unterhaltungen</translation>
+        <translation>Datenträger der Gespräche</translation>
     </message>
     <message>
         <source>Disk for models</source>
@@ -8622,7 +8622,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>{0} conversations are in the trash. {1} brings them back.</source>
-        <translation>{0} Unterhaltungen liegen im Papierkorb. {1} holt sie zurück.</translation>
+        <translation>{0} Gespräche liegen im Papierkorb. {1} holt sie zurück.</translation>
     </message>
     <message>
         <source>Markdown (*.md)</source>
@@ -8733,7 +8733,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Conversation</source>
-        <translation>Unterhaltung</translation>
+        <translation>Gespräch</translation>
     </message>
     <message>
         <source>All is saved again.</source>
@@ -11703,7 +11703,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>What followed the same words before, in this conversation or in earlier answers.</source>
-        <translation>Was schon einmal auf dieselben Wörter folgte, in dieser Unterhaltung oder in früheren Antworten.</translation>
+        <translation>Was schon einmal auf dieselben Wörter folgte, in diesem Gespräch oder in früheren Antworten.</translation>
     </message>
     <message>
         <source>None (plain)</source>
@@ -12073,7 +12073,7 @@ Für Modelle der Breite {1:,}. Wählen Sie es nach dem Download mit einem solche
     </message>
     <message>
         <source>Notifications show the conversation’s title, the model’s or the file’s name. Others who see your screen can read them.</source>
-        <translation>Benachrichtigungen zeigen den Titel der Unterhaltung, den Namen des Modells oder der Datei. Andere, die Ihren Bildschirm sehen, können sie lesen.</translation>
+        <translation>Benachrichtigungen zeigen den Titel des Gesprächs, den Namen des Modells oder der Datei. Andere, die Ihren Bildschirm sehen, können sie lesen.</translation>
     </message>
     <message>
         <source>General</source>
