@@ -147,7 +147,8 @@ class StoredTable(TokenTable):
         """
         self._read, self._decode = read, decode
         self.shape, self.dtype = shape, dtype
-        self._kept = torch.empty(num_kept_rows(*shape, dtype.itemsize), shape[1], dtype=dtype)
+        with torch.inference_mode(mode=False):  # an inference tensor is written in that mode alone
+            self._kept = torch.empty(num_kept_rows(*shape, dtype.itemsize), shape[1], dtype=dtype)
         self._index_of: dict[int, int] = {}  # of kept rows
         self.nbytes = stored_bytes + self._kept.nbytes
 

@@ -57,6 +57,13 @@ def test_rows_that_are_kept_are_not_read_again(tmp_path: Path) -> None:
             table.find([3, 5])
 
 
+def test_a_table_made_for_inference_is_read_outside_of_it(tmp_path: Path) -> None:
+    with torch.inference_mode():
+        table, matrix = table_of("q4_k", torch.float32, tmp_path / "file")
+        assert torch.equal(table.rows(torch.tensor([4])), matrix[[4]])
+    assert torch.equal(table.rows(torch.tensor([4, 3])), matrix[[4, 3]])
+
+
 def test_a_file_that_is_overwritten_while_it_is_open_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     table, matrix = table_of("q4_k", torch.float32, path)
