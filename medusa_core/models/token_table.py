@@ -22,7 +22,7 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.i18n import tr
-from medusa_core.models.blocks.sizes import num_kept_rows
+from medusa_core.models.blocks.sizes import num_cached_rows
 
 # Decodes rows: uint8 [n, bytes], and a floating-point dtype → [n, columns] of that dtype
 Decode = Callable[[Tensor, torch.dtype], Tensor]
@@ -148,7 +148,7 @@ class StoredTable(TokenTable):
         self._read, self._decode = read, decode
         self.shape, self.dtype = shape, dtype
         with torch.inference_mode(mode=False):  # an inference tensor is written in that mode alone
-            self._kept = torch.empty(num_kept_rows(*shape, dtype.itemsize), shape[1], dtype=dtype)
+            self._kept = torch.empty(num_cached_rows(*shape, dtype.itemsize), shape[1], dtype=dtype)
         self._index_of: dict[int, int] = {}  # of kept rows
         self.nbytes = stored_bytes + self._kept.nbytes
 

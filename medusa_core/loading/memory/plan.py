@@ -24,7 +24,7 @@ from medusa_core.models.blocks.sizes import (
     block_tensors,
     kinds_of_blocks,
     lm_head_spec,
-    num_kept_rows,
+    num_cached_rows,
     per_layer_tensors,
 )
 from medusa_core.models.blocks.spec import BlockTensors
@@ -253,14 +253,14 @@ def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the token embeddings in memory."""
     shape = (config.vocab_size, config.hidden_size)
     if formats.embedding_on_disk:
-        return _kept_rows_bytes(*shape, formats)
+        return _row_cache_bytes(*shape, formats)
     return formats.embedding.nbytes(*shape, formats.device)
 
 
-def _kept_rows_bytes(rows: int, columns: int, formats: PartFormats) -> int:
-    """Bytes of the decoded rows that an embedding table keeps."""
+def _row_cache_bytes(rows: int, columns: int, formats: PartFormats) -> int:
+    """Bytes of the decoded rows that an embedding table caches."""
     row = formats.embedding.nbytes(1, columns, formats.device)
-    return row * num_kept_rows(rows, columns, row // columns)
+    return row * num_cached_rows(rows, columns, row // columns)
 
 
 def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -269,7 +269,7 @@ def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
     if of is None:
         return 0
     columns = config.num_layers * of.width
-    kept = _kept_rows_bytes(of.vocab_size, columns, formats)
+    kept = _row_cache_bytes(of.vocab_size, columns, formats)
     if formats.per_layer == "disk":
         return kept
     kind = config.stored_type(f"{PER_LAYER_TABLE}.weight")

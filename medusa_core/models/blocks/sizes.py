@@ -18,7 +18,7 @@ FINAL_NORM = "model.norm"
 PER_LAYER_TABLE = "model.embed_tokens_per_layer"
 PER_LAYER_PROJECTION = "model.per_layer_model_projection.weight"
 PER_LAYER_NORM = "model.per_layer_projection_norm.weight"
-_KEPT_BYTES = 4 << 20  # of decoded rows of a table
+_ROW_CACHE_BYTES = 4 << 20  # of decoded rows of a table
 
 
 def block_tensors(config: ModelConfig, index: int) -> BlockTensors:
@@ -40,9 +40,9 @@ def _kinds(blocks: tuple[BlockSpec, ...]) -> tuple[tuple[BlockTensors, int], ...
     return tuple((tensors_at(block, index), counts[block]) for block, index in first.items())
 
 
-def num_kept_rows(rows: int, columns: int, itemsize: int) -> int:
-    """Return how many decoded rows an embedding table keeps that is stored encoded or on disk."""
-    return min(rows, max(1, _KEPT_BYTES // (columns * itemsize)))
+def num_cached_rows(rows: int, columns: int, itemsize: int) -> int:
+    """Return how many decoded rows an embedding table caches that is encoded or on disk."""
+    return min(rows, max(1, _ROW_CACHE_BYTES // (columns * itemsize)))
 
 
 def lm_head_spec(config: ModelConfig) -> LinearSpec:

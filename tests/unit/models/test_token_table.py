@@ -36,7 +36,7 @@ def table_of(kind: str, dtype: torch.dtype, path: Path) -> tuple[TokenTable, Ten
 def test_rows_of_a_file_have_the_bits_of_the_whole_matrix(
     dtype: torch.dtype, num_kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizes, "_KEPT_BYTES", num_kept * COLUMNS * dtype.itemsize)
+    monkeypatch.setattr(sizes, "_ROW_CACHE_BYTES", num_kept * COLUMNS * dtype.itemsize)
     for kind in BLOCK_SIZES:
         table, matrix = table_of(kind, dtype, tmp_path / kind)
         for token_ids in CALLS:
